@@ -5,33 +5,48 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 from typer.main import get_command
 
 from namespace_server.cli import cli
+from namespace_server.cli.command import ExitStatus
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """# Command line
 
 <!-- Written by scripts/generate_cli_reference.py. -->
 
-`lance-namespace COMMAND --help` prints the same. Exit status 2 means that a command was refused;
-the reason is written to standard error.
+`lance-namespace COMMAND --help` prints the same. [The guide](../guide/command-line.md) shows commands at work,
+and says what they print. Every command but `serve` and `adopt` takes `-v`, which logs to standard error: twice
+for more. `lance-namespace --install-completion` has the shell complete commands and options.
+
+| exit status | meaning |
+|---|---|
 """
 
 
 def render() -> str:
     """The page: one section per command, in the order of their definition."""
-    group = get_command(cli)
-    sections = [_section(name, command) for name, command in group.commands.items()]  # type: ignore[attr-defined]
-    return HEAD + "".join(sections)
+    statuses = "".join(f"| {status.value} | {status.meaning} |\n" for status in ExitStatus)
+    return HEAD + statuses + "".join(_section(name, command) for name, command in commands())
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """The commands by name; those of a group by both names."""
+    for name, command in get_command(cli).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        else:
+            yield from ((f"{name} {each}", found) for each, found in inner.items())
 
 
 def _section(name: str, command: click.Command) -> str:
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    options = [each for each in command.params if each.param_type_name == "option" and each.name != "verbose"]
     usage = " ".join(["lance-namespace", name, *(str(argument.metavar) for argument in arguments), "[OPTIONS]"])
     lines = ["", f"## {name}", "", *_paragraphs(command.help or ""), "", "```sh", usage, "```", ""]
     if arguments:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from importlib import metadata
 from typing import Annotated
 
 import typer
 
-from namespace_server.cli import catalogs, check, collection, conformance, doctor, maintenance, tables
+from namespace_server.cli import catalogs, check, collection, configuration, conformance, doctor, maintenance, tables
+from namespace_server.cli.command import Command, VerboseCommand
 
 cli = typer.Typer(
     name="lance-namespace",
     help="A catalog server for Lance tables in a directory or a bucket.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -44,26 +45,31 @@ def main(
     del version  # handled by its callback
 
 
-for _command in (
-    catalogs.serve,
-    check.check,
-    catalogs.adopt,
-    catalogs.migrate,
-    tables.inspect,
-    tables.compact,
-    tables.cleanup,
-    catalogs.orphans,
+_SERVER = (catalogs.serve, check.check, catalogs.adopt, catalogs.migrate, conformance.tck)
+_UPKEEP = (
     collection.gc,
     collection.dropped,
     collection.undrop,
     collection.pins,
     collection.pin,
     collection.unpin,
-    maintenance.maintain,
-    doctor.doctor,
     collection.intents,
     collection.intent,
     collection.end_intent,
-    conformance.tck,
-):
-    cli.command()(_command)
+    maintenance.maintain,
+    doctor.doctor,
+    catalogs.orphans,
+)
+_FILES = (tables.inspect, tables.compact, tables.cleanup)
+_PANELS: tuple[tuple[str, tuple[Callable[..., None], ...]], ...] = (
+    ("A server", _SERVER),
+    ("Care of a catalog", _UPKEEP),
+    ("Tables by path", _FILES),
+)
+_LOG_AS_SERVERS = (catalogs.serve, catalogs.adopt)
+
+for _panel, _commands in _PANELS:
+    for _command in _commands:
+        _kind = Command if _command in _LOG_AS_SERVERS else VerboseCommand
+        cli.command(cls=_kind, rich_help_panel=_panel)(_command)
+cli.add_typer(configuration.config_commands, name="config", rich_help_panel="A server")

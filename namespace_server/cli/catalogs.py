@@ -15,13 +15,13 @@ import typer
 from namespace_server.cli.options import (
     Config,
     Durability,
+    LogLevel,
     ManifestStore,
     Root,
     StorageOptions,
     TableManifestStore,
     commit_handler,
     duration,
-    refusing,
     storage_options,
 )
 from namespace_server.cli.progress import ProgressLine
@@ -41,8 +41,11 @@ def serve(
         Path | None, typer.Option(help="PEM file with the server's certificate chain; needs --tls-key.")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's private key.")] = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Serve a catalog over HTTP.
+
+    A directory that cannot be written is refused. A bucket may become writable: then the server starts, and logs it.
 
     Settings come from the options, then from LANCE_NAMESPACE_* in the environment, then from the file. Ctrl-C or
     SIGTERM ends the server once the requests that it has accepted are answered. SIGHUP reads the API keys
@@ -61,6 +64,7 @@ def serve(
         insecure=insecure or None,
         tls_certificate=tls_certificate,
         tls_key=tls_key,
+        log_level=log_level,
     )
 
 
@@ -72,11 +76,16 @@ def adopt(
     durability: Durability = None,
     manifest_store: ManifestStore = None,
     config: Config = None,
+    log_level: LogLevel = None,
 ) -> None:
-    """Take over a catalog that stock clients made, so that this server keeps its table versions."""
+    """Take over a catalog that stock clients made, so that this server keeps its table versions.
+
+    A root without any table is refused: nothing is made there.
+    """
     from namespace_server.cli import server
 
-    server.adopt(config, strict=strict, root=root, durability=durability, manifest_store=manifest_store)
+    given = {"root": root, "durability": durability, "manifest_store": manifest_store, "log_level": log_level}
+    server.adopt(config, strict=strict, **given)
 
 
 def migrate(
@@ -93,8 +102,7 @@ def migrate(
     """Give a database the schema of a manifest store, or move it to another revision, up or down. All or nothing."""
     from namespace_server.store.schema import migrate as move  # SQLAlchemy is loaded only where it is used
 
-    with refusing():
-        before, after = move(manifest_store, revision)
+    before, after = move(manifest_store, revision)
     typer.echo(f"schema {after or 'none'}" + (", as before" if before == after else f", was {before or 'none'}"))
 
 
@@ -126,7 +134,7 @@ def orphans(
     and writers may go on. Younger files are only counted. Files of unknown names, tables whose manifests cannot be
     understood, and directories of no table are reported and not judged.
     """
-    with refusing(), commit_handler(manifest_store) as handler:
+    with commit_handler(manifest_store) as handler:
         from lance_core.commit.handlers.handler import handle
         from lance_core.storage.opening import open_store
         from namespace_server.directory.model.object_ids import parse_id

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.options import StorageOptions, TableManifestStore, commit_handler, refusing, storage_options
+from namespace_server.cli.options import StorageOptions, TableManifestStore, commit_handler, storage_options
 from namespace_server.cli.progress import ProgressLine
 
 
@@ -25,7 +25,7 @@ def check(
     removed; nothing else is touched, and servers may go on. A directory that is not there is not made. Exit status: 0
     it can be used, perhaps with warnings; 1 it must not be used; 2 it was not checked.
     """
-    with refusing(), commit_handler(manifest_store) as handler:
+    with commit_handler(manifest_store) as handler:
         from lance_core.commit.handlers.handler import handle
         from lance_core.storage.opening import open_store
         from namespace_server.directory.root_check import RootCheck

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from namespace_server.cli.options import (
-    Durability,
-    StorageOptions,
-    TableManifestStore,
-    duration,
-    opened_catalog,
-    refusal,
-    refusing,
-)
+from namespace_server.cli.command import refusal
+from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, duration, opened_catalog
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -83,7 +76,6 @@ def gc(
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
     settings = {name: value for name, _, value in given}
     with (
-        refusing(),
         opened_catalog(root, storage_option, manifest_store, durability) as catalog,
         ProgressLine() as progress,
     ):
@@ -109,7 +101,7 @@ def dropped(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """List the dropped tables of a catalog that can come back, the last one first."""
-    with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
+    with opened_catalog(root, storage_option, manifest_store) as catalog:
         tables = _rows(catalog, "list_dropped_tables", "tables")
     if as_json:
         typer.echo(json.dumps(tables, indent=2))
@@ -134,7 +126,7 @@ def undrop(
 
     It is as it was before the batch that dropped it. Servers may go on.
     """
-    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+    with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.model.object_ids import parse_id
         from namespace_server.directory.namespace import DirectoryNamespace
 
@@ -152,7 +144,7 @@ def pins(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """List the pins of a catalog: versions of it that are kept with all rows and files."""
-    with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
+    with opened_catalog(root, storage_option, manifest_store) as catalog:
         found = _rows(catalog, "list_catalog_pins", "pins")
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -180,7 +172,7 @@ def pin(
     A pin of the same name is replaced.
     """
     seconds = None if lasting is None else int(duration("--for", lasting).total_seconds())
-    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+    with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         request = {"name": name, "version": version, "seconds": seconds, "reason": reason}
@@ -196,7 +188,7 @@ def unpin(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """Remove a pin of a catalog."""
-    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+    with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         answer = DirectoryNamespace(catalog=catalog).write("unpin_catalog_version", {"name": name})
@@ -210,7 +202,7 @@ def intents(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """List the intents of a catalog: jobs whose files and versions collections keep."""
-    with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
+    with opened_catalog(root, storage_option, manifest_store) as catalog:
         found = _rows(catalog, "list_intents", "intents")
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -238,7 +230,7 @@ def intent(
     Prints the id of the intent. Clients of this package do so by themselves for jobs that take long.
     """
     seconds = int(duration("--for", lasting).total_seconds())
-    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+    with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.model.object_ids import parse_id
         from namespace_server.directory.namespace import DirectoryNamespace
 
@@ -266,7 +258,7 @@ def end_intent(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """End an intent of a catalog. A commit of its job is refused from then on if it names files that are too old."""
-    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+    with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         answer = DirectoryNamespace(catalog=catalog).write("end_intent", {"intent_id": intent_id})

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.options import refusal
+from namespace_server.cli.command import refusal
 
 
 def tck(

@@ -7,17 +7,9 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.options import (
-    Durability,
-    StorageOptions,
-    TableManifestStore,
-    opened_catalog,
-    refusing,
-)
+from namespace_server.cli.command import ExitStatus
+from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, opened_catalog
 from namespace_server.cli.progress import ProgressLine
-
-DAMAGED = 3
-"""Exit status for damage; 1 is for warnings, 2 for a root that cannot be examined."""
 
 
 def doctor(
@@ -41,20 +33,18 @@ def doctor(
     Without --repair nothing is written, and servers may go on. Each finding says what was expected, what was found and
     what to do. Exit status: 0 sound, or notes only; 1 warnings; 2 it cannot be examined; 3 damage.
     """
-    with refusing():
-        from namespace_server.directory.doctor import Examination, Severity
-        from namespace_server.directory.doctor.repairs import repair
-        from namespace_server.directory.model.object_ids import parse_id
-        from namespace_server.directory.namespace import DirectoryNamespace
+    from namespace_server.directory.doctor import Examination, Severity
+    from namespace_server.directory.doctor.repairs import repair
+    from namespace_server.directory.model.object_ids import parse_id
+    from namespace_server.directory.namespace import DirectoryNamespace
 
-        with opened_catalog(root, storage_option, manifest_store, durability) as catalog, ProgressLine() as progress:
-            tables = [parse_id(name) for name in table or ()]
-            examination = Examination(catalog.store, tables, sample, heads, progress=progress)
-            report = examination.examine()
-            if mend:
-                report = repair(DirectoryNamespace(catalog=catalog), examination, report)
+    with opened_catalog(root, storage_option, manifest_store, durability) as catalog, ProgressLine() as progress:
+        tables = [parse_id(name) for name in table or ()]
+        examination = Examination(catalog.store, tables, sample, heads, progress=progress)
+        report = examination.examine()
+        if mend:
+            report = repair(DirectoryNamespace(catalog=catalog), examination, report)
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
         typer.echo(line)
-    status = {Severity.NOTE: 0, Severity.WARNING: 1, Severity.DAMAGE: DAMAGED}[report.worst]
-    if status:
-        raise typer.Exit(status)
+    if report.worst is not Severity.NOTE:
+        raise typer.Exit(ExitStatus.DAMAGED if report.worst is Severity.DAMAGE else ExitStatus.FOUND)

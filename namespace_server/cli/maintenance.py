@@ -8,13 +8,8 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.options import (
-    StorageOptions,
-    TableManifestStore,
-    opened_catalog,
-    refusal,
-    refusing,
-)
+from namespace_server.cli.command import refusal
+from namespace_server.cli.options import StorageOptions, TableManifestStore, opened_catalog
 from namespace_server.cli.progress import ProgressLine
 
 
@@ -54,25 +49,20 @@ def maintain(
     removed. Properties of tables and namespaces say what is done (maintenance.*). Exit status 0: done, or nothing to
     do; 1: the work on a table failed for another reason than a concurrent commit.
     """
-    with refusing():
-        from namespace_server.directory.model.object_ids import parse_id
-        from namespace_server.maintenance.policy import read_policy
-        from namespace_server.maintenance.run import TableSelection
+    from namespace_server.directory.model.object_ids import parse_id
+    from namespace_server.maintenance.policy import read_policy
+    from namespace_server.maintenance.run import TableSelection
 
-        defaults = _defaults(policy)
-        read_policy(defaults)
-        selection = TableSelection(
-            [parse_id(name) for name in table or ()], [parse_id(name) for name in namespace or ()]
-        )
-        with opened_catalog(root, storage_option, manifest_store) as catalog, ProgressLine() as progress:
-            from namespace_server.directory.namespace import DirectoryNamespace
-            from namespace_server.maintenance.run import Maintenance
+    defaults = _defaults(policy)
+    read_policy(defaults)
+    selection = TableSelection([parse_id(name) for name in table or ()], [parse_id(name) for name in namespace or ()])
+    with opened_catalog(root, storage_option, manifest_store) as catalog, ProgressLine() as progress:
+        from namespace_server.directory.namespace import DirectoryNamespace
+        from namespace_server.maintenance.run import Maintenance
 
-            change = DirectoryNamespace(catalog=catalog).data.change
-            maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)
-            report = (
-                maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
-            )
+        change = DirectoryNamespace(catalog=catalog).data.change
+        maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)
+        report = maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
         typer.echo(line)
     if report.failed:

@@ -1,4 +1,4 @@
-"""Options that commands share, what they mean, and the refusal of a command."""
+"""Options that commands share, and what they mean."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from namespace_server.cli.command import refusal
 from namespace_server.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ StorageOptions = Annotated[
         help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.", show_default=False
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Branch = Annotated[str | None, typer.Option(help="Branch of the table (main).")]
+LogLevel = Annotated[str | None, typer.Option(help="Least level that is logged: debug, info, warning or error (info).")]
 Durability = Annotated[
     str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
 ]
@@ -40,12 +43,6 @@ TableManifestStore = Annotated[
     str | None,
     typer.Option(envvar="LANCE_NAMESPACE_MANIFEST_STORE", help="Database that decides its commits, if one does."),
 ]
-
-
-def refusal(message: str) -> typer.Exit:
-    """The end of a command that is refused, with status 2, after a line on standard error."""
-    typer.echo(f"lance-namespace: {message}", err=True)
-    return typer.Exit(2)
 
 
 def duration(option: str, text: str) -> timedelta:
@@ -65,21 +62,6 @@ def storage_options(given: list[str] | None) -> dict[str, str]:
 
     surroundings: dict[str, str] = read_environment(os.environ).get("storage", {})
     return surroundings | {name: value for name, _, value in pairs}
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """End the command with a line on standard error where it cannot do its work, or the environment is wrong."""
-    from lance_namespace.errors import LanceNamespaceError
-
-    from lance_core.errors import LanceCoreError
-    from namespace_server.settings import read_environment
-
-    try:
-        read_environment(os.environ)
-        yield
-    except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
-        raise refusal(str(error)) from error
 
 
 @contextmanager

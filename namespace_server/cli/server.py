@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import threading
@@ -9,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from lance_namespace.errors import LanceNamespaceError
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import LanceCoreError
 from namespace_server.app import create_app
-from namespace_server.cli.options import refusal
+from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.cli.configuration import load
 from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
@@ -25,14 +25,15 @@ from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.serving import Server
-from namespace_server.settings import Settings, explain, load_settings
+from namespace_server.settings import Settings
 
 _log = logging.getLogger(__name__)
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def serve(config: Path | None, **given: object) -> None:
     """Serve the catalog that the settings describe until the process is told to end."""
-    settings = _load(config, **given)
+    settings = load(config, **given)
     configure_logs(settings.log_level, settings.log_format)
     if settings.exposed:
         raise refusal(
@@ -44,6 +45,7 @@ def serve(config: Path | None, **given: object) -> None:
     tune_process()
     namespace = _open(settings)
     if namespace.local:
+        _require_writable(namespace)
         switch_often()
     app = create_app(
         namespace,
@@ -60,9 +62,8 @@ def serve(config: Path | None, **given: object) -> None:
     except ValueError as error:
         raise refusal(f"settings: {error}") from error
     except OSError as error:
-        typer.echo(f"lance-namespace: {settings.host}:{settings.port}: {error}", err=True)
-        raise typer.Exit(3) from error
-    threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
+        raise refusal(f"{settings.host}:{settings.port}: {error.strerror or error}", ExitStatus.UNAVAILABLE) from error
+    threading.Thread(target=_check_usable, args=(namespace,), name="first-look", daemon=True).start()
     signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
     collections = _collections(settings, namespace)
@@ -78,7 +79,7 @@ def serve(config: Path | None, **given: object) -> None:
 
 def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
     """Take over the catalog that the settings describe, and print what was taken over."""
-    settings = _load(config, **given)
+    settings = load(config, **given)
     configure_logs(settings.log_level, settings.log_format)
     namespace = _open(settings)
     try:
@@ -132,24 +133,32 @@ def _authenticator(settings: Settings) -> Authenticator:
         raise refusal(f"settings: {error}") from error
 
 
-def _check_readable(namespace: DirectoryNamespace) -> None:
-    """Log why requests will fail if the catalog cannot be read. The server goes on: it may become readable.
+def _require_writable(namespace: DirectoryNamespace) -> None:
+    """End the command if the directory cannot be written. A full disk is no reason: the catalog can be read."""
+    try:
+        namespace.check_writable()
+    except ServiceUnavailableError as error:
+        cause = error.__cause__
+        while cause is not None:
+            if isinstance(cause, OSError) and cause.errno in _FULL:
+                return
+            cause = cause.__cause__
+        raise refusal(str(error)) from error
+
+
+def _check_usable(namespace: DirectoryNamespace) -> None:
+    """Log why requests will fail if the catalog cannot be read or written. The server goes on: it may be later.
 
     Runs in a thread of its own: a store that does not answer must not delay the start.
     """
     try:
         namespace.newest()
+        if not namespace.local:
+            namespace.check_writable()
+    except ServiceUnavailableError as error:
+        _log.critical("requests are answered with errors until this is mended: %s", error)
     except (LanceNamespaceError, LanceCoreError) as error:
         _log.critical("the catalog cannot be read, requests are answered with errors until it can: %s", error)
-
-
-def _load(config: Path | None, **given: object) -> Settings:
-    try:
-        return load_settings(config, **given)
-    except ValidationError as error:
-        raise refusal(f"settings: {explain(error)}") from error
-    except (OSError, SettingsError) as error:
-        raise refusal(f"settings: {error}") from error
 
 
 def _open(settings: Settings) -> DirectoryNamespace:
@@ -157,4 +166,5 @@ def _open(settings: Settings) -> DirectoryNamespace:
     try:
         return DirectoryNamespace(**properties)
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
-        raise refusal(f"{settings.root}: {error}") from error
+        text = str(error)
+        raise refusal(text if settings.root in text else f"{settings.root}: {text}") from error

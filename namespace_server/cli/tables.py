@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
+from namespace_server.cli.command import refusal
 from namespace_server.cli.options import (
     Branch,
     StorageOptions,
     TableManifestStore,
     commit_handler,
     duration,
-    refusal,
-    refusing,
     storage_options,
 )
 
@@ -27,11 +26,33 @@ def inspect(
     storage_option: StorageOptions = None,
 ) -> None:
     """Show what a manifest, transaction, deletion or reference file says, or a version of a table."""
-    with refusing():
-        from lance_core.inspection import inspect_uri, render_text
+    from lance_core.errors import ReferenceNotFound
+    from lance_core.inspection import inspect_uri, render_text
 
-        found = inspect_uri(target, version=version, ref=ref, storage_options=storage_options(storage_option))
+    options = storage_options(storage_option)
+    try:
+        found = inspect_uri(target, version=version, ref=ref, storage_options=options)
+    except ReferenceNotFound as error:
+        if not _is_root(target, options):
+            raise
+        raise refusal(
+            f"{target}: expected a table, found the root of a catalog. `lance-namespace ls --root {target}` lists its "
+            f"tables, and `lance-namespace inspect {target.rstrip('/')}/__manifest` shows the catalog itself"
+        ) from error
     typer.echo(json.dumps(found, indent=2) if as_json else render_text(found), nl=as_json)
+
+
+def _is_root(target: str, options: dict[str, str]) -> bool:
+    """Whether there is a catalog at a path or URI."""
+    from lance_core.errors import LanceCoreError
+    from lance_core.storage.opening import open_store
+    from lance_core.versions import find_latest
+    from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+
+    try:
+        return bool(find_latest(open_store(target, options), MANIFEST_TABLE))
+    except LanceCoreError:
+        return False
 
 
 def compact(
@@ -50,7 +71,7 @@ def compact(
 
     A table of a catalog that keeps its versions is refused: `lance-namespace maintain` compacts it through the catalog.
     """
-    with refusing(), commit_handler(manifest_store) as handler:
+    with commit_handler(manifest_store) as handler:
         from lance_core.cleanup.guard import managing_catalog_of
         from lance_core.compaction import CompactionOptions
         from lance_core.compaction import compact as compact_uri
@@ -99,7 +120,7 @@ def cleanup(
     names or a branch began from always stays. A shallow clone elsewhere is not known here: tag what it needs. Tables of
     a catalog that keeps their versions are refused.
     """
-    with refusing(), commit_handler(manifest_store) as handler:
+    with commit_handler(manifest_store) as handler:
         from lance_core.cleanup import Retention
         from lance_core.cleanup import cleanup as clean_up
 

@@ -31,6 +31,8 @@ def adopt_root(catalog: StoredCatalog, *, strict: bool) -> Adoption:
     if snapshot.managed and not strict:
         return Adoption(snapshot.version, (), already_managed=True)
     already = snapshot.managed
+    if snapshot.version == 0 and not _unlisted_tables(catalog.store, snapshot):
+        raise InvalidInputError(f"{catalog.store.uri}: expected a catalog or tables to adopt, found none")
 
     def plan(current: CatalogSnapshot) -> Changes:
         found.clear()

@@ -242,7 +242,8 @@ class JsonCatalog:
         """Make a root of stock clients a managed one, in one flip; versions found on storage become rows.
 
         `strict` also sets a writer flag in the Lance manifest, which stops plain dataset writes to `__manifest`.
-        Adopting a managed root changes nothing but that flag. Raises InvalidInputError naming tables below tables (N4).
+        Adopting a managed root changes nothing but that flag. Raises InvalidInputError naming tables below tables (N4),
+        and for a root without a catalog and without tables.
         """
         return adopt_root(self.catalog, strict=strict)
 

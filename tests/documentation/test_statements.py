@@ -23,8 +23,9 @@ CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which tells
 
 pages = pytest.mark.parametrize("page", CURRENT, ids=name_of)
 COMMANDS: dict[str, set[str]] = {
-    name: {spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts)}
+    f"{name} {inner}".strip(): {spelling for each in found.params for spelling in (*each.opts, *each.secondary_opts)}
     for name, command in get_command(cli).commands.items()  # type: ignore[attr-defined]
+    for inner, found in getattr(command, "commands", {"": command}).items()
 }
 
 
@@ -88,8 +89,10 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
     for words in [*shown, *inline]:
         start = next(place for place, word in enumerate(words) if word.endswith("lance-namespace"))
         command, *rest = words[start + 1 :]
-        if command == "COMMAND":
+        if command == "COMMAND" or command.startswith("--"):
             continue
+        if rest and f"{command} {rest[0]}" in COMMANDS:
+            command = f"{command} {rest.pop(0)}"
         assert command in COMMANDS, words
         options = {word.partition("=")[0] for word in rest if word.startswith("--")}
         assert options - {"--help"} <= COMMANDS[command], words

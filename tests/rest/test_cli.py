@@ -242,7 +242,7 @@ def test_inspect(tmp_path: Path) -> None:
     assert found["rows"]["live"] == 2
     manifest.write_bytes(b"nothing of the kind")
     done = run("inspect", str(tmp_path / "t"), "--version", "1")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert "manifest file of 19 bytes: expected at least 20" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import uuid
 from pathlib import Path
@@ -13,8 +12,6 @@ from lance_core.errors import StorageError, system_reason
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.root_layout import probe_key
-
-logger = logging.getLogger(__name__)
 
 _PROBE = b"probe of lance-namespace\n" * 640
 
@@ -44,7 +41,6 @@ def check_writable(store: ObjectStore) -> None:
         store.put_if_absent(key, _PROBE, durable=False)
         store.delete(key)
     except (StorageError, OSError) as error:
-        logger.warning("root %s cannot be written: %s", store.uri, error)
         raise ServiceUnavailableError(f"root {store.uri} cannot be written: {_cause(error)}") from error
 
 
