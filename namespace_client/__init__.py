@@ -1,14 +1,20 @@
 """Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
 
-catalog             `Catalog`: connections, transactions, retries of whole blocks
+catalog             `Catalog`: connections, history, transactions, retries of whole blocks
+changes             changes of namespaces, tables, tags and branches outside of a transaction
+reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
+descriptions        what a table is: schema, size, branches, tags, indices
 transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
 leases              `Intent`, `PinnedVersion`: what is kept for a job while it is renewed
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
 in_process          the backend for a catalog in this process
-access              reads and the batch request, over any backend
+access              reads and changes, over any backend
+routes              the HTTP routes of the operations
 wire                request and response types, and the exceptions for error responses
+history             the versions of the catalog, and what made them
+names               names of namespaces and tables
 results, errors     results and exceptions
 error_codes         error codes of the specification
 
@@ -24,7 +30,10 @@ from lance_core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from lance_core.compaction import CompactionOptions
     from namespace_client.catalog import Attempt, Catalog
+    from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
     from namespace_client.errors import (
+        AccessRefused,
+        AlreadyExists,
         CatalogUnavailable,
         CatalogUnreachable,
         ClientError,
@@ -34,11 +43,15 @@ if TYPE_CHECKING:
         Conflict,
         IncompatibleConflict,
         InvalidCall,
+        NotFound,
         RetryableConflict,
     )
+    from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion
     from namespace_client.http import CatalogServer
     from namespace_client.leases import Intent, PinnedVersion
+    from namespace_client.names import Name
     from namespace_client.reading import TableReader
+    from namespace_client.reads import CatalogView
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
@@ -46,13 +59,20 @@ if TYPE_CHECKING:
     from table_data.batch_operations import TableOfIntent, TableState
 
 __all__ = [
+    "AccessRefused",
+    "AlreadyExists",
     "Attempt",
+    "BranchDescription",
     "Catalog",
+    "CatalogBatch",
+    "CatalogChange",
     "CatalogIntent",
     "CatalogPin",
     "CatalogServer",
     "CatalogUnavailable",
     "CatalogUnreachable",
+    "CatalogVersion",
+    "CatalogView",
     "ClientError",
     "CommitConflict",
     "CommitRejected",
@@ -62,17 +82,22 @@ __all__ = [
     "Conflict",
     "DroppedTable",
     "IncompatibleConflict",
+    "IndexDescription",
     "Intent",
     "InvalidCall",
     "MergeCounts",
     "MultiTableTransaction",
+    "Name",
+    "NotFound",
     "PinnedVersion",
     "RetryableConflict",
     "StagedTransaction",
+    "TableDescription",
     "TableOfIntent",
     "TableReader",
     "TableResult",
     "TableState",
+    "TagDescription",
     "TransactionResult",
 ]
 
@@ -80,6 +105,12 @@ _HOMES: Final = {
     "CompactionOptions": "lance_core.compaction",
     "Attempt": "namespace_client.catalog",
     "Catalog": "namespace_client.catalog",
+    "BranchDescription": "namespace_client.descriptions",
+    "IndexDescription": "namespace_client.descriptions",
+    "TableDescription": "namespace_client.descriptions",
+    "TagDescription": "namespace_client.descriptions",
+    "AccessRefused": "namespace_client.errors",
+    "AlreadyExists": "namespace_client.errors",
     "CatalogUnavailable": "namespace_client.errors",
     "CatalogUnreachable": "namespace_client.errors",
     "ClientError": "namespace_client.errors",
@@ -89,11 +120,17 @@ _HOMES: Final = {
     "Conflict": "namespace_client.errors",
     "IncompatibleConflict": "namespace_client.errors",
     "InvalidCall": "namespace_client.errors",
+    "NotFound": "namespace_client.errors",
     "RetryableConflict": "namespace_client.errors",
+    "CatalogBatch": "namespace_client.history",
+    "CatalogChange": "namespace_client.history",
+    "CatalogVersion": "namespace_client.history",
     "CatalogServer": "namespace_client.http",
     "Intent": "namespace_client.leases",
     "PinnedVersion": "namespace_client.leases",
+    "Name": "namespace_client.names",
     "TableReader": "namespace_client.reading",
+    "CatalogView": "namespace_client.reads",
     "CompactionCounts": "namespace_client.results",
     "MergeCounts": "namespace_client.results",
     "TableResult": "namespace_client.results",

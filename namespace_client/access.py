@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Generic, Protocol, Self, TypeVar
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
+from namespace_client.errors import AccessRefused, CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
+from namespace_client.history import CatalogVersion
 from namespace_client.wire import (
     CatalogHead,
     CatalogIntent,
@@ -23,7 +25,7 @@ from namespace_client.wire import (
     committed_batch,
     pages_of,
 )
-from table_data.batch_operations import BatchOperation, Json, TableId, TableState, VersionIdentity
+from table_data.batch_operations import DELIMITER, BatchOperation, Json, TableId, TableState, VersionIdentity
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
@@ -31,23 +33,23 @@ _ILL_FORMED = (KeyError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCommitted:
-    """The batch is committed."""
+class Changed:
+    """The change is made."""
 
     body: Json
     catalog_version: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRejected:
-    """The batch is not committed, and will not be by this request."""
+class ChangeRejected:
+    """The change is not made, and will not be by this request."""
 
-    error: CommitRejected
+    error: CommitRejected | AccessRefused
 
 
 @dataclass(frozen=True, slots=True)
-class BatchNotSent:
-    """The batch did not reach the catalog."""
+class ChangeNotSent:
+    """The change did not reach the catalog."""
 
     reason: str
 
@@ -56,8 +58,8 @@ class BatchNotSent:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchUnknown:
-    """The outcome of the batch is unknown. `batch` is its transaction id if the catalog named it."""
+class ChangeUnknown:
+    """The outcome of the change is unknown. `batch` is its transaction id if the catalog named it."""
 
     reason: str
     batch: str | None = None
@@ -66,7 +68,8 @@ class BatchUnknown:
         return self.reason
 
 
-Reply = BatchCommitted | BatchRejected | BatchNotSent | BatchUnknown
+T = TypeVar("T")
+Reply = Changed | ChangeRejected | ChangeNotSent | ChangeUnknown
 
 
 class Backend(Protocol):
@@ -80,12 +83,12 @@ class Backend(Protocol):
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """Send a read, as of catalog version `at` if given, or the repeatable operation `create_namespace`.
 
-        Raises `CommitRejected` if the response is an error, `CatalogUnreachable` if there is none.
+        Raises `CommitRejected` or `AccessRefused` if the response is an error, `CatalogUnreachable` if there is none.
         """
         ...
 
-    def send(self, request: Json, idempotency_key: str) -> Reply:
-        """Send a batch once."""
+    def send(self, operation: str, request: Json, idempotency_key: str) -> Reply:
+        """Send a change once."""
         ...
 
     def close(self) -> None:
@@ -168,6 +171,39 @@ class CatalogAccess:
         return TableState(
             table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
         )
+
+    def namespaces(self, parent: Sequence[str], *, at: int | None = None) -> list[str]:
+        """Names of the child namespaces of a namespace. `at` is the catalog version to read, the newest if None."""
+        pages = self._pages("list_namespaces", {"id": list(parent)}, at)
+        return [name for page in pages for name in page.get("namespaces") or ()]
+
+    def tables(self, namespace: Sequence[str], *, at: int | None = None) -> list[str]:
+        """Names of the tables in a namespace. `at` is the catalog version to read, the newest if None."""
+        pages = self._pages("list_tables", {"id": list(namespace)}, at)
+        return [name for page in pages for name in page.get("tables") or ()]
+
+    def all_tables(self, *, at: int | None = None) -> list[TableId]:
+        """Paths of all tables. `at` is the catalog version to read, the newest if None."""
+        pages = self._pages("list_all_tables", {}, at)
+        return [tuple(name.split(DELIMITER)) for page in pages for name in page.get("tables") or ()]
+
+    def history(self, *, below: int | None = None, page: int | None = None) -> Iterator[CatalogVersion]:
+        """The kept catalog versions, newest first, with the batches that made them.
+
+        Args:
+            below: A catalog version; only those before it are told.
+            page: How many are asked for at once.
+        """
+        first: Json = {} if below is None else {"page_token": str(below)}
+        first |= {} if page is None else {"limit": page}
+        for answer in self._pages("list_catalog_versions", first):
+            with self._parsing():
+                versions = [CatalogVersion.of(row) for row in answer["versions"]]
+            yield from versions
+
+    def require_version(self, version: int) -> None:
+        """Raise `NotFound` unless a catalog version is kept."""
+        self._backend.ask("list_namespaces", {"id": [], "limit": 1}, at=version)
 
     def dropped_tables(self) -> list[DroppedTable]:
         """The dropped tables that can come back, the last one first."""
@@ -268,17 +304,38 @@ class CatalogAccess:
             CommitUnknown: The outcome is unknown after the last retry. A rejection that follows an attempt of unknown
                 outcome is raised as `CommitUnknown`, too, since that attempt may still be committed.
         """
-        request = batch_request(operations, message)
-        unknown: list[BatchUnknown] = []
 
-        def send() -> CommittedBatch | Reply:
-            reply = self._backend.send(request, idempotency_key)
-            if isinstance(reply, BatchCommitted):
+        def parse(changed: Changed) -> CommittedBatch:
+            return committed_batch(operations, changed.body, changed.catalog_version)
+
+        return self._deliver("batch_commit_tables", batch_request(operations, message), idempotency_key, parse)
+
+    def change(self, operation: str, request: Json, *, message: str | None = None) -> Json:
+        """Make a change that is no batch, once, whatever is lost on the way. Retries and raises as `commit`.
+
+        Args:
+            operation: Name of the operation, one of `routes.ROUTES`.
+            request: The request of the specification.
+            message: Text that the catalog stores with the change.
+
+        Returns:
+            The response.
+        """
+        body = request | ({"context": {"message": message}} if message else {})
+        return self._deliver(operation, body, str(uuid.uuid4()), lambda changed: changed.body)
+
+    def _deliver(self, operation: str, request: Json, idempotency_key: str, parse: Callable[[Changed], T]) -> T:
+        """Send a change until its outcome is known, and give what `parse` reads in the response."""
+        unknown: list[ChangeUnknown] = []
+
+        def send() -> _Parsed[T] | Reply:
+            reply = self._backend.send(operation, request, idempotency_key)
+            if isinstance(reply, Changed):
                 try:
-                    return committed_batch(operations, reply.body, reply.catalog_version)
+                    return _Parsed(parse(reply))
                 except _ILL_FORMED as error:
-                    reply = BatchUnknown(f"{type(error).__name__}: {error}")
-            if isinstance(reply, BatchUnknown):
+                    reply = ChangeUnknown(f"{type(error).__name__}: {error}")
+            if isinstance(reply, ChangeUnknown):
                 unknown.append(reply)
             return reply
 
@@ -288,9 +345,11 @@ class CatalogAccess:
             retry=retry_if_result(_worth_repeating),
             retry_error_callback=lambda state: state.outcome.result() if state.outcome is not None else None,
         )(send)
-        if isinstance(last, CommittedBatch):
-            return last
-        refusal = last.error if isinstance(last, BatchRejected) else CatalogUnreachable(f"{self._backend.name}: {last}")
+        if isinstance(last, _Parsed):
+            return last.value
+        refusal = (
+            last.error if isinstance(last, ChangeRejected) else CatalogUnreachable(f"{self._backend.name}: {last}")
+        )
         if not unknown:
             raise refusal
         batch = next((reply.batch for reply in reversed(unknown) if reply.batch), None)
@@ -302,7 +361,14 @@ class CatalogAccess:
         ) from refusal
 
 
-def _worth_repeating(reply: CommittedBatch | Reply) -> bool:
-    if isinstance(reply, BatchRejected):
+@dataclass(frozen=True, slots=True)
+class _Parsed(Generic[T]):
+    """A change that was made, and what was read in the response."""
+
+    value: T
+
+
+def _worth_repeating(reply: object) -> bool:
+    if isinstance(reply, ChangeRejected):
         return isinstance(reply.error, CatalogUnavailable)
-    return isinstance(reply, (BatchNotSent, BatchUnknown))
+    return isinstance(reply, (ChangeNotSent, ChangeUnknown))

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from namespace_client.access import CatalogAccess
-from namespace_client.errors import RetryableConflict
+from namespace_client.changes import CatalogChanges
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
+from namespace_client.history import CatalogVersion
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion
-from namespace_client.wire import CatalogIntent, CatalogPin, CommittedBatch, DroppedTable
-from table_data.batch_operations import (
-    DELIMITER,
-    BatchOperation,
-    PinRemoval,
-    TableId,
-    TableOfIntent,
-    TableReturn,
-    VersionPin,
-)
+from namespace_client.names import AnyName, default_namespace
+from namespace_client.reads import CatalogView
+from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
+from table_data.batch_operations import PinRemoval, TableOfIntent, VersionPin
 
 if TYPE_CHECKING:
     from namespace_client.in_process import Namespace
@@ -32,11 +29,12 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
+_HISTORY_PAGE = 500
 
 T = TypeVar("T")
 
 
-class Catalog:
+class Catalog(CatalogChanges):
     """A catalog server, or a catalog in this process. Thread-safe. Close it, or use it as a context manager.
 
     Made by `Catalog.connect`.
@@ -51,24 +49,14 @@ class Catalog:
         ```
     """
 
-    def __init__(
-        self,
-        access: CatalogAccess,
-        *,
-        namespace: Sequence[str] = (),
-        storage_options: Mapping[str, str] | None = None,
-    ) -> None:
-        self.access = access
-        self._namespace = tuple(namespace)
-        self._storage_options = dict(storage_options or {})
-        self._owned: Any = None
+    _owned: Any = None
 
     @classmethod
     def connect(
         cls,
         target: str | Namespace,
         *,
-        namespace: Sequence[str] = (),
+        namespace: AnyName = (),
         storage_options: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 60.0,
@@ -78,7 +66,7 @@ class Catalog:
 
         Args:
             target: URL of a server, root of a catalog to open in this process, or a `DirectoryNamespace`.
-            namespace: Default namespace, the parent of table names that are strings.
+            namespace: Default namespace: names that are strings are below it.
             storage_options: Options of Lance for the object store of the tables. Rows are read and written by this
                 process, not by the server.
             headers: Headers of every HTTP request, for example for authentication.
@@ -102,7 +90,8 @@ class Catalog:
             else:
                 backend = InProcessBackend(target)
             access = CatalogAccess(backend, retries=retries)
-        catalog = cls(access, namespace=namespace, storage_options=storage_options)
+        parents = default_namespace(namespace)
+        catalog = cls(access, namespace=parents, storage_options=storage_options)
         catalog._owned = owned
         return catalog
 
@@ -120,34 +109,69 @@ class Catalog:
         if self._owned is not None:
             self._owned.close()
 
-    def ensure_namespace(self, namespace: Sequence[str] | None = None) -> None:
+    def ensure_namespace(self, namespace: AnyName | None = None) -> None:
         """Create a namespace (the default namespace if None) and its parents if they do not exist."""
-        self.access.ensure_namespace(self._namespace if namespace is None else namespace)
+        self.access.ensure_namespace(self._parent(namespace))
+
+    def at(self, point: int | datetime | str) -> CatalogView:
+        """The catalog as it was, read-only.
+
+        Args:
+            point: A catalog version, a time (the newest version that was committed by then; without a time zone it is
+                local time), or the name of a pin.
+
+        Raises:
+            NotFound: There is no such pin, or the version is not kept.
+            CommitRejected: The catalog refused the read.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        version = self._version_at(point)
+        self.access.require_version(version)
+        return CatalogView(self.access, version, namespace=self._namespace, storage_options=self._storage_options)
+
+    def history(self, limit: int | None = None, *, below: int | None = None) -> list[CatalogVersion]:
+        """The kept catalog versions, newest first, with the batches that made them.
+
+        Args:
+            limit: How many at most, all if None.
+            below: A catalog version; only those before it are told.
+        """
+        page = None if limit is None else min(limit, _HISTORY_PAGE)
+        return list(islice(self.access.history(below=below, page=page), limit))
+
+    def _version_at(self, point: int | datetime | str) -> int:
+        if isinstance(point, bool) or not isinstance(point, int | datetime | str):
+            raise InvalidCall(f"{point!r}: expected a catalog version, a time, or the name of a pin")
+        if isinstance(point, int):
+            return point
+        if isinstance(point, datetime):
+            return self._version_by(point.astimezone(UTC))
+        for pin in self.pins():
+            if pin.name == point:
+                return pin.version
+        raise NotFound(f"there is no pin {point!r}", code=ErrorCode.TABLE_VERSION_NOT_FOUND)
+
+    def _version_by(self, moment: datetime) -> int:
+        """The newest version that was committed by a time. The versions are ascending in time: bisection."""
+        low, high = 0, self.access.state().version
+        while low < high:
+            middle = (low + high + 1) // 2
+            entry = next(self.access.history(below=middle + 1, page=1), None)
+            if entry is None or (entry.version == middle and entry.committed_at <= moment):
+                low = middle  # below the oldest that is kept there is none
+            else:
+                high = middle - 1
+        entry = next(self.access.history(below=low + 1, page=1), None)
+        if entry is None:
+            raise NotFound(
+                f"no catalog version of {moment.isoformat()} or before is kept",
+                code=ErrorCode.TABLE_VERSION_NOT_FOUND,
+            )
+        return entry.version
 
     def dropped_tables(self) -> list[DroppedTable]:
         """The dropped tables that can come back, the last one first. Raises `CommitRejected`, `CatalogUnreachable`."""
         return self.access.dropped_tables()
-
-    def undrop(
-        self, table: str | Sequence[str], new_name: str | Sequence[str] | None = None, *, tombstone: str | None = None
-    ) -> None:
-        """Bring back a dropped table, with its versions, branches, tags and indices, in one batch.
-
-        It is as it was before the batch that dropped it.
-
-        Args:
-            table: Name that the table had, in the default namespace, or its path.
-            new_name: Name or path under which it comes back; its own if None.
-            tombstone: Which one, if several tables of this name were dropped; the last one if None.
-
-        Raises:
-            CommitRejected: The catalog refused it: with code 4 if none of that name can come back, 5 if the new name is
-                taken, 1 if there is no such namespace.
-            CatalogUnreachable: The catalog did not respond; nothing was done.
-            CommitUnknown: The outcome is unknown.
-        """
-        old = self._path(table)
-        self._commit(TableReturn(old, old if new_name is None else self._path(new_name), tombstone))
 
     def pins(self) -> list[CatalogPin]:
         """The catalog versions that are kept by a pin. Raises `CommitRejected`, `CatalogUnreachable`."""
@@ -208,7 +232,7 @@ class Catalog:
 
     def intent(
         self,
-        tables: Sequence[str | Sequence[str] | TableOfIntent],
+        tables: Sequence[AnyName | TableOfIntent],
         *,
         lasting: timedelta | None = None,
         reason: str | None = None,
@@ -233,12 +257,6 @@ class Catalog:
             table if isinstance(table, TableOfIntent) else TableOfIntent(self._path(table)) for table in tables
         )
         return Intent(self.access, lambda: named, lasting=LASTING if lasting is None else lasting, reason=reason)
-
-    def _commit(self, operation: BatchOperation) -> CommittedBatch:
-        return self.access.commit([operation], idempotency_key=str(uuid.uuid4()), message=None)
-
-    def _path(self, name: str | Sequence[str]) -> TableId:
-        return (*self._namespace, *name.split(DELIMITER)) if isinstance(name, str) else tuple(name)
 
     def begin(self, *, message: str | None = None, isolation: Isolation = "snapshot") -> MultiTableTransaction:
         """Make a transaction, for use in a `with` statement.

@@ -2,8 +2,11 @@
 
 ClientError
 ├── InvalidCall               the call contradicts the table, the block or itself; nothing was changed
-├── CommitRejected            the catalog refused the batch: nothing of it is visible
-│   ├── CatalogUnavailable    ... for now: the same batch can succeed later
+├── AccessRefused             the server does not know the caller, or does not let it do this; nothing was done
+├── CommitRejected            the catalog refused the request: of a change nothing is visible
+│   ├── NotFound              ... because there is no such namespace, table, version, branch or tag
+│   ├── AlreadyExists         ... because the name is taken
+│   ├── CatalogUnavailable    ... for now: the same request can succeed later
 │   └── CommitConflict        ... because of other commits; `conflicts` describes them, table by table
 │       ├── RetryableConflict     run the block again: it reads the newer versions and can succeed
 │       └── IncompatibleConflict  conflicts irreconcilably: check the table before running the block again
@@ -20,6 +23,8 @@ from typing import Any
 from table_data.errors import ClientError, InvalidCall
 
 __all__ = [
+    "AccessRefused",
+    "AlreadyExists",
     "CatalogUnavailable",
     "CatalogUnreachable",
     "ClientError",
@@ -29,6 +34,7 @@ __all__ = [
     "Conflict",
     "IncompatibleConflict",
     "InvalidCall",
+    "NotFound",
     "RetryableConflict",
 ]
 
@@ -61,8 +67,24 @@ class Conflict:
         return f"{name}: built on version {self.expected}, found {self.actual}: {self.reason}{redo}"
 
 
+class AccessRefused(ClientError):
+    """The server does not know the caller (code 16, status 401) or does not let it do this (15, 403).
+
+    Nothing was done. `api_key=` and `token=` of `Catalog.connect` say who the caller is.
+
+    Attributes:
+        code: Error code of the namespace specification.
+        status: HTTP status, None for a catalog in this process.
+    """
+
+    def __init__(self, message: str, *, code: int, status: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+
 class CommitRejected(ClientError):
-    """The catalog refused the batch, so nothing of it is visible.
+    """The catalog refused the request: a read, or a change, of which nothing is visible then.
 
     Attributes:
         code: Error code of the namespace specification.
@@ -85,6 +107,14 @@ class CommitRejected(ClientError):
         self.reason = message if reason is None else reason
         self.status = status
         self.failures = tuple(dict(failure) for failure in failures)
+
+
+class NotFound(CommitRejected):
+    """There is no such namespace, table, version, branch, tag or index. A batch raises conflicts instead."""
+
+
+class AlreadyExists(CommitRejected):
+    """There is a namespace, table, branch, tag or index of that name. A batch raises conflicts instead."""
 
 
 class CatalogUnavailable(CommitRejected):

@@ -7,18 +7,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
-from urllib.parse import quote
+from typing import Any, Final
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from namespace_client.access import BatchCommitted, BatchNotSent, BatchRejected, BatchUnknown, CatalogAccess, Reply
+from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply
 from namespace_client.errors import CatalogUnreachable
-from namespace_client.wire import batch_refused, refused, says_nothing_was_done
-from table_data.batch_operations import DELIMITER, Json
+from namespace_client.routes import Method, http_request
+from namespace_client.wire import access_refused, change_refused, refused, says_nothing_was_done
+from table_data.batch_operations import Json
 
 _SUCCESS: Final = range(200, 300)
 _SERVER_FAILURE: Final = 500
@@ -26,9 +26,6 @@ _VERSION: Final = "x-lance-catalog-version"
 _KEY: Final = "Idempotency-Key"
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _TWICE: Final = Retrying(stop=stop_after_attempt(2), retry=retry_if_exception_type(httpx.TransportError), reraise=True)
-
-
-Method = Literal["GET", "POST"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +97,7 @@ class HttpClient:
 
         Raises:
             CommitRejected: The response is an error of the catalog.
+            AccessRefused: The server does not know the caller, or does not let it do this.
             CatalogUnreachable: There is no response, or none of a catalog server. Whether a change was made is unknown.
         """
         headers = {} if at is None else {_VERSION: str(at)}
@@ -112,6 +110,9 @@ class HttpClient:
             text, code, failures, _detail = _fields(response.error)
             raise refused(text, code, failures, response.status)
         if response.result is None:
+            denied = access_refused(self.url, response.status)
+            if denied is not None:
+                raise denied
             raise CatalogUnreachable(f"{self.url}: answered {response.status} to {path}, not as a catalog server does")
         return response.result
 
@@ -148,48 +149,27 @@ class HttpBackend:
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """See `Backend.ask`."""
-        if operation == "describe_catalog":
-            return self._client.ask("GET", "/v1/catalog")
-        if operation == "describe_catalog_version":
-            return self._client.ask("GET", f"/v1/catalog/versions/{int(request['version'])}")
-        if operation == "list_catalog_pins":
-            return self._client.ask("GET", "/v1/catalog/pins")
-        if operation == "list_intents":
-            return self._client.ask("GET", "/v1/catalog/intents")
-        if operation == "list_dropped_tables":
-            return self._client.ask("GET", "/v1/catalog/dropped", parameters=request)
-        name = object_id(request["id"])
-        if operation == "create_namespace":
-            return self._client.ask("POST", f"/v1/namespace/{name}/create", request)
-        if operation in _LISTS:
-            parameters = {key: request[key] for key in request if key != "id"}
-            return self._client.ask("POST", f"/v1/table/{name}/{_LISTS[operation]}", parameters=parameters, at=at)
-        return self._client.ask("POST", f"/v1/table/{name}/{_DESCRIBES[operation]}", request, at=at)
+        method, path, body, parameters = http_request(operation, request)
+        return self._client.ask(method, path, body, parameters=parameters, at=at)
 
-    def send(self, request: Json, idempotency_key: str) -> Reply:
+    def send(self, operation: str, request: Json, idempotency_key: str) -> Reply:
         """See `Backend.send`."""
+        method, path, body, _parameters = http_request(operation, request)
         try:
-            response = self._client.send("POST", "/v1/table/batch-commit", request, headers={_KEY: idempotency_key})
+            response = self._client.send(method, path, body, headers={_KEY: idempotency_key})
         except _NOT_SENT as error:
-            return BatchNotSent(f"{type(error).__name__}: {error}")
+            return ChangeNotSent(f"{type(error).__name__}: {error}")
         except httpx.RequestError as error:
-            return BatchUnknown(f"{type(error).__name__}: {error}")
+            return ChangeUnknown(f"{type(error).__name__}: {error}")
         if response.result is not None:
-            return BatchCommitted(response.result, response.catalog_version)
+            return Changed(response.result, response.catalog_version)
         if response.error is None:
-            return BatchUnknown(str(response.status))
+            denied = access_refused(self.name, response.status)
+            return ChangeUnknown(str(response.status)) if denied is None else ChangeRejected(denied)
         text, code, failures, detail = _fields(response.error)
         if response.status >= _SERVER_FAILURE and not says_nothing_was_done(text):
-            return BatchUnknown(f"{text} (code {code})", detail)
-        return BatchRejected(batch_refused(text, code, failures, response.status))
-
-
-_DESCRIBES: Final[Mapping[str, str]] = {"describe_table": "describe", "describe_table_version": "version/describe"}
-_LISTS: Final[Mapping[str, str]] = {
-    "list_table_versions": "version/list",
-    "list_table_tags": "tags/list",
-    "list_table_branches": "branches/list",
-}
+            return ChangeUnknown(f"{text} (code {code})", detail)
+        return ChangeRejected(change_refused(operation, text, code, failures, response.status))
 
 
 class CatalogServer(CatalogAccess):
@@ -211,11 +191,6 @@ class CatalogServer(CatalogAccess):
         self.url = url
         self.client = HttpClient(url, headers=headers, timeout=timeout)
         super().__init__(HttpBackend(self.client), retries=retries)
-
-
-def object_id(path: Sequence[str]) -> str:
-    """The name of a namespace or a table in the path of a route."""
-    return quote(DELIMITER.join(path) or DELIMITER, safe="")
 
 
 def _json_object(response: httpx.Response) -> Json | None:

@@ -1,4 +1,4 @@
-"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same three methods."""
+"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same four methods."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import lance_namespace
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import LanceCoreError
-from namespace_client.access import BatchCommitted, BatchRejected, BatchUnknown, Reply
+from namespace_client.access import Changed, ChangeRejected, ChangeUnknown, Reply
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CatalogUnreachable, CommitRejected
-from namespace_client.wire import batch_refused, refused, says_nothing_was_done
+from namespace_client.errors import CatalogUnreachable
+from namespace_client.wire import change_refused, refused, says_nothing_was_done
 from table_data.batch_operations import Json
 
+_WITH_FILES: Final = frozenset({"create_table_tag", "update_table_tag", "delete_table_tag", "delete_table_branch"})
+"""The changes that `change` makes, and not `commit`."""
 _DIRECTORY: Final = "namespace_server.directory.namespace.DirectoryNamespace"
 
 
@@ -41,6 +43,12 @@ class Namespace(Protocol):
 
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
         """Validate a change and return a call for `commit`."""
+        ...
+
+    def change(
+        self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> NamespaceAnswer:
+        """Make a change of tags and branches, which writes or removes files beside the catalog."""
         ...
 
     def commit(self, calls: Sequence[Any]) -> Sequence[NamespaceAnswer | LanceNamespaceError]:
@@ -78,27 +86,24 @@ class InProcessBackend:
         except LanceCoreError as error:
             raise CatalogUnreachable(f"{self.name}: {error}") from error
 
-    def send(self, request: Json, idempotency_key: str) -> Reply:
+    def send(self, operation: str, request: Json, idempotency_key: str) -> Reply:
         """See `Backend.send`."""
+        answer: NamespaceAnswer | LanceNamespaceError
         try:
-            call = self._namespace.prepare("batch_commit_tables", request, idempotency_key=idempotency_key)
-        except LanceNamespaceError as error:
-            return BatchRejected(_refused(error))
-        try:
-            [answer] = self._namespace.commit([call])
+            if operation in _WITH_FILES:
+                answer = self._namespace.change(operation, request, idempotency_key=idempotency_key)
+            else:
+                call = self._namespace.prepare(operation, request, idempotency_key=idempotency_key)
+                [answer] = self._namespace.commit([call])
         except LanceNamespaceError as error:
             answer = error
         except LanceCoreError as error:  # raised before or after the commit: the outcome is unknown
-            return BatchUnknown(f"{type(error).__name__}: {error}")
+            return ChangeUnknown(f"{type(error).__name__}: {error}")
         if not isinstance(answer, LanceNamespaceError):
-            return BatchCommitted(answer.body, answer.catalog_version)
+            return Changed(answer.body, answer.catalog_version)
         if int(answer.code) in {ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL} and not says_nothing_was_done(
             str(answer)
         ):
             detail = getattr(answer, "detail", None)
-            return BatchUnknown(f"{answer} (code {int(answer.code)})", None if detail is None else str(detail))
-        return BatchRejected(_refused(answer))
-
-
-def _refused(error: LanceNamespaceError) -> CommitRejected:
-    return batch_refused(str(error), int(error.code), getattr(error, "failures", ()))
+            return ChangeUnknown(f"{answer} (code {int(answer.code)})", None if detail is None else str(detail))
+        return ChangeRejected(change_refused(operation, str(answer), int(answer.code), getattr(answer, "failures", ())))

@@ -8,7 +8,7 @@ them in Spark tasks.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -20,8 +20,16 @@ from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitConflict, CommitRejected, InvalidCall
+from namespace_client.errors import (
+    AccessRefused,
+    CatalogUnavailable,
+    CatalogUnreachable,
+    CommitConflict,
+    CommitRejected,
+    InvalidCall,
+)
 from namespace_client.leases import EVERY, Intent
+from namespace_client.names import AnyName, absolute, default_namespace
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
@@ -30,7 +38,7 @@ from table_data.table_changes import TableChanges
 INTENT_AFTER: Final = timedelta(minutes=1)
 """How long a transaction may be open before it is registered as a job that takes long."""
 Isolation = Literal["snapshot", "serializable"]
-TableName = str | Sequence[str]
+TableName = AnyName
 
 
 class StagedTransaction:
@@ -40,8 +48,7 @@ class StagedTransaction:
     them with `stage`. Leaving the `with` block (or `commit`) sends all operations in one batch. An exception in the
     block sends nothing. The files are the caller's: an unsuccessful transaction deletes none.
 
-    Table names are paths, given as a sequence or joined by `$`. A string is relative to the default namespace, a
-    sequence is not.
+    A table name that is a string is one dotted name in the default namespace. A sequence is the parts of a whole path.
 
     Example:
         ```python
@@ -74,7 +81,7 @@ class StagedTransaction:
         self,
         access: CatalogAccess,
         *,
-        namespace: Sequence[str] = (),
+        namespace: AnyName = (),
         message: str | None = None,
         isolation: Isolation = "snapshot",
         storage_options: Mapping[str, str] | None = None,
@@ -85,7 +92,7 @@ class StagedTransaction:
         if isolation not in {"snapshot", "serializable"}:
             raise InvalidCall(f"isolation {isolation!r}: expected snapshot or serializable")
         self._access = access
-        self._namespace = tuple(namespace)
+        self._namespace = default_namespace(namespace)
         self._message = message
         self._serializable = isolation == "serializable"
         self._options = dict(storage_options or {})
@@ -174,7 +181,11 @@ class StagedTransaction:
             self._operations = (*self._operations, self._intent.end_operation)
         try:
             return self._publish()
-        except (CommitRejected, CatalogUnreachable) as error:  # after others it may be committed, and ends the intent
+        except (
+            AccessRefused,
+            CommitRejected,
+            CatalogUnreachable,
+        ) as error:  # after others it may be committed, and ends the intent
             self.abandon()
             if not isinstance(error, CatalogUnavailable | CatalogUnreachable):
                 self._operations = ()
@@ -322,10 +333,7 @@ class StagedTransaction:
         return begin
 
     def _id(self, table: TableName) -> TableId:
-        table_id = (*self._namespace, *table.split(DELIMITER)) if isinstance(table, str) else tuple(table)
-        if not table_id or not all(table_id):
-            raise InvalidCall(f"table {table!r}: expected a name, or a path of names")
-        return table_id
+        return absolute(table, self._namespace)
 
     def _find(self, table_id: TableId, branch: str | None) -> TableChanges | None:
         """The table as of the begin, or as made by this transaction."""

@@ -11,6 +11,7 @@ from lance_core.compaction import CompactionOptions
 from lance_core.transaction.operations import Append, Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import InvalidCall
+from namespace_client.names import AnyName
 from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts
 from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
@@ -30,9 +31,9 @@ class MultiTableTransaction(StagedTransaction):
     stay if the outcome is unknown, or if the batch was not sent or the catalog was unavailable: it can be sent again.
     Those of `stage` are the caller's.
 
-    Table names are paths, given as a sequence or joined by `$`. A string is relative to the default namespace of the
-    catalog, a sequence is not. A call that raises changes nothing, so the block may go on after it. An Arrow reader
-    given as rows can be read once; the same reader in a second call is refused.
+    A table name that is a string is one dotted name in the default namespace: `eu.orders` is table `orders` in
+    namespace `eu` of it. A sequence is the parts of a whole path. A call that raises changes nothing, so the block may
+    go on after it. An Arrow reader given as rows can be read once; the same reader in a second call is refused.
 
     Example:
         ```python
@@ -55,7 +56,7 @@ class MultiTableTransaction(StagedTransaction):
         self,
         access: CatalogAccess,
         *,
-        namespace: Sequence[str] = (),
+        namespace: AnyName = (),
         message: str | None = None,
         isolation: Isolation = "snapshot",
         storage_options: Mapping[str, str] | None = None,

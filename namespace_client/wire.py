@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
+    AccessRefused,
+    AlreadyExists,
     CatalogUnavailable,
     CommitRejected,
     Conflict,
     IncompatibleConflict,
+    NotFound,
     RetryableConflict,
 )
+from namespace_client.history import moment
 from table_data.batch_operations import (
     BatchOperation,
     Json,
@@ -37,6 +41,28 @@ _CONFLICT_CODES = frozenset(
     }
 )
 _GONE_CODES = frozenset({ErrorCode.TABLE_NOT_FOUND, ErrorCode.TABLE_BRANCH_NOT_FOUND})
+_ACCESS_CODES = frozenset({ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED})
+_MISSING_CODES = frozenset(
+    {
+        ErrorCode.NAMESPACE_NOT_FOUND,
+        ErrorCode.TABLE_NOT_FOUND,
+        ErrorCode.TABLE_INDEX_NOT_FOUND,
+        ErrorCode.TABLE_TAG_NOT_FOUND,
+        ErrorCode.TRANSACTION_NOT_FOUND,
+        ErrorCode.TABLE_VERSION_NOT_FOUND,
+        ErrorCode.TABLE_COLUMN_NOT_FOUND,
+        ErrorCode.TABLE_BRANCH_NOT_FOUND,
+    }
+)
+_TAKEN_CODES = frozenset(
+    {
+        ErrorCode.NAMESPACE_ALREADY_EXISTS,
+        ErrorCode.TABLE_ALREADY_EXISTS,
+        ErrorCode.TABLE_INDEX_ALREADY_EXISTS,
+        ErrorCode.TABLE_TAG_ALREADY_EXISTS,
+        ErrorCode.TABLE_BRANCH_ALREADY_EXISTS,
+    }
+)
 _UNAVAILABLE_CODES = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 _NOTHING_DONE = "nothing was done"
 
@@ -103,8 +129,8 @@ class CatalogPin:
         return cls(
             row["name"],
             int(row["version"]),
-            _moment(row["timestamp_millis"]),
-            None if until is None else _moment(until),
+            moment(row["timestamp_millis"]),
+            None if until is None else moment(until),
             row.get("reason"),
             row.get("principal"),
         )
@@ -142,16 +168,12 @@ class CatalogIntent:
         return cls(
             row["intent_id"],
             tables,
-            _moment(row["since_millis"]),
-            _moment(row["until_millis"]),
-            _moment(row["timestamp_millis"]),
+            moment(row["since_millis"]),
+            moment(row["until_millis"]),
+            moment(row["timestamp_millis"]),
             row.get("reason"),
             row.get("principal"),
         )
-
-
-def _moment(millis: int) -> datetime:
-    return datetime.fromtimestamp(int(millis) / 1000, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +205,7 @@ class DroppedTable:
             tuple(row["id"]),
             row["location"],
             row["tombstone_id"],
-            _moment(row["timestamp_millis"]),
+            moment(row["timestamp_millis"]),
             int(row["catalog_version"]),
             row.get("version"),
             row.get("principal"),
@@ -218,13 +240,39 @@ def committed_batch(operations: Sequence[BatchOperation], body: Json, catalog_ve
     return CommittedBatch(body.get("transaction_id"), catalog_version, tuple(tables))
 
 
-def refused(error: str, code: int, failures: Sequence[Json] = (), status: int | None = None) -> CommitRejected:
+def refused(
+    error: str, code: int, failures: Sequence[Json] = (), status: int | None = None
+) -> CommitRejected | AccessRefused:
     """The exception for an error response to a read, or to a change that is not a batch."""
-    kind = CatalogUnavailable if code in _UNAVAILABLE_CODES else CommitRejected
+    if code in _ACCESS_CODES:
+        return AccessRefused(_text(error, code, failures), code=code, status=status)
+    kind = CommitRejected
+    if code in _UNAVAILABLE_CODES:
+        kind = CatalogUnavailable
+    elif code in _MISSING_CODES:
+        kind = NotFound
+    elif code in _TAKEN_CODES:
+        kind = AlreadyExists
     return kind(_text(error, code, failures), code=code, failures=failures, status=status, reason=error)
 
 
-def batch_refused(error: str, code: int, failures: Sequence[Json] = (), status: int | None = None) -> CommitRejected:
+def access_refused(server: str, status: int) -> AccessRefused | None:
+    """The exception for a response without a body of a catalog, as a proxy gives it; None for other statuses."""
+    code = {401: ErrorCode.UNAUTHENTICATED, 403: ErrorCode.PERMISSION_DENIED}.get(status)
+    return None if code is None else AccessRefused(f"{server}: answered {status}", code=code, status=status)
+
+
+def change_refused(
+    operation: str, error: str, code: int, failures: Sequence[Json] = (), status: int | None = None
+) -> CommitRejected | AccessRefused:
+    """The exception for an error response to a change."""
+    found = batch_refused if operation == "batch_commit_tables" else refused
+    return found(error, code, failures, status)
+
+
+def batch_refused(
+    error: str, code: int, failures: Sequence[Json] = (), status: int | None = None
+) -> CommitRejected | AccessRefused:
     """The exception for an error response to a batch.
 
     Codes about concurrent changes become conflicts. So do missing tables and branches, which existed at the begin.

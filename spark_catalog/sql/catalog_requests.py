@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
-from namespace_client.http import HttpClient, Method, object_id
+from namespace_client.http import HttpClient
+from namespace_client.routes import Method, object_id
 from namespace_client.wire import pages_of
 from spark_catalog.sql.errors import (
     InvalidStatement,

@@ -13,7 +13,7 @@ import pytest
 from lance.fragment import write_fragments
 
 from namespace_client import CommitRejected, CommitUnknown, InvalidCall, MultiTableTransaction, RetryableConflict
-from namespace_client.access import BatchUnknown
+from namespace_client.access import ChangeUnknown
 from table_data.descriptions import append_operation
 from tests.client.scene import SCHEMA, Scene, rows
 
@@ -111,7 +111,7 @@ def test_not_while_the_outcome_is_unknown(table: Scene, monkeypatch: pytest.Monk
 
     def lose(*given: object) -> object:
         found = send(*given)
-        return BatchUnknown("lost by the test") if lost else found
+        return ChangeUnknown("lost by the test") if lost else found
 
     monkeypatch.setattr(backend, "send", lose)
     monkeypatch.setattr(table.catalog.access, "_retries", 0)

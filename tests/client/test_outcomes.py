@@ -16,7 +16,7 @@ from lance_namespace.errors import ServiceUnavailableError
 
 from lance_core.errors import StorageError
 from namespace_client import Catalog, CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown, InvalidCall
-from namespace_client.access import BatchCommitted, BatchRejected, Reply
+from namespace_client.access import Changed, ChangeRejected, Reply
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.client.scene import Scene, rows
@@ -235,9 +235,9 @@ def test_a_batch_is_sent_again_after_a_server_said_that_nothing_was_done(broken:
         broken.hide_newest()
 
     first, second = broken.replies
-    assert isinstance(first, BatchRejected)
+    assert isinstance(first, ChangeRejected)
     assert (first.error.status, first.error.code) == (503, 17)
-    assert isinstance(second, BatchCommitted)
+    assert isinstance(second, Changed)
     assert tx.result.tables[0].version == 1
 
 

@@ -1,0 +1,242 @@
+"""Changes of a catalog outside of a transaction: each is one batch by itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.names import AnyName, Name
+from namespace_client.reads import CatalogReads
+from namespace_client.wire import CommittedBatch
+from table_data.batch_operations import BatchOperation, Json, TableReturn
+
+if TYPE_CHECKING:
+    from namespace_client.descriptions import BranchDescription, TagDescription
+    from namespace_client.staged_transaction import Isolation
+    from namespace_client.transaction import MultiTableTransaction
+
+
+class CatalogChanges(CatalogReads):
+    """Changes of namespaces, tables, tags and branches. Names are as `namespace_client.names` describes them.
+
+    A change is made once, whatever is lost on the way. `message` is stored with it in the history.
+
+    Every method raises `AccessRefused`, `CommitRejected` (`NotFound`, `AlreadyExists` in particular),
+    `CatalogUnreachable` if nothing was sent, and `CommitUnknown` if the outcome is unknown.
+    """
+
+    def begin(self, *, message: str | None = None, isolation: Isolation = "snapshot") -> MultiTableTransaction:
+        """See `Catalog.begin`."""
+        raise NotImplementedError
+
+    # -- namespaces
+
+    def create_namespace(
+        self,
+        namespace: AnyName,
+        *,
+        properties: Mapping[str, str] | None = None,
+        exist_ok: bool = False,
+        message: str | None = None,
+    ) -> None:
+        """Create a namespace, whose parent must exist. With `exist_ok` one that is there is left as it is."""
+        mode = "exist_ok" if exist_ok else "create"
+        request = {"id": list(self._parent(namespace)), "mode": mode, "properties": dict(properties or {})}
+        self.access.change("create_namespace", request, message=message)
+
+    def drop_namespace(
+        self,
+        namespace: AnyName,
+        *,
+        cascade: bool = False,
+        missing_ok: bool = False,
+        purge: bool = False,
+        message: str | None = None,
+    ) -> None:
+        """Drop a namespace. It can come back for a while, see `undrop_namespace`.
+
+        Args:
+            namespace: Name of the namespace.
+            cascade: Whether to drop the namespaces and tables in it, too; else it must be empty.
+            missing_ok: Whether it is no error if there is none.
+            purge: Whether the files of its tables go with the next collection.
+            message: Text that is stored with the change.
+        """
+        behavior = "Cascade" if cascade else "Restrict"
+        request = {"id": list(self._parent(namespace)), "behavior": behavior, "purge": purge}
+        with _missing(ErrorCode.NAMESPACE_NOT_FOUND, ignored=missing_ok):
+            self.access.change("drop_namespace", request, message=message)
+
+    def undrop_namespace(self, namespace: AnyName, *, message: str | None = None) -> None:
+        """Bring back a dropped namespace, with the namespaces and tables that were dropped with it."""
+        self.access.change("undrop_namespace", {"id": list(self._parent(namespace))}, message=message)
+
+    # -- tables
+
+    def create(
+        self,
+        table: AnyName,
+        data: Any = None,
+        *,
+        schema: pa.Schema | None = None,
+        properties: Mapping[str, str] | None = None,
+        stable_row_ids: bool = False,
+        message: str | None = None,
+    ) -> int:
+        """Create a table, see `MultiTableTransaction.create`. Returns the number of rows."""
+        with self.begin(message=message) as tx:
+            return tx.create(table, data, schema=schema, properties=properties, stable_row_ids=stable_row_ids)
+
+    def drop(
+        self, table: AnyName, *, missing_ok: bool = False, purge: bool = False, message: str | None = None
+    ) -> None:
+        """Drop a table. It can come back for a while, see `undrop`.
+
+        Args:
+            table: Name of the table.
+            missing_ok: Whether it is no error if there is none.
+            purge: Whether its files go with the next collection.
+            message: Text that is stored with the change.
+        """
+        with _missing(ErrorCode.TABLE_NOT_FOUND, ignored=missing_ok):
+            self.access.change("drop_table", {"id": list(self._path(table)), "purge": purge}, message=message)
+
+    def rename(self, table: AnyName, new_name: AnyName, *, message: str | None = None) -> None:
+        """Give a table another name, maybe in another namespace. Its versions, branches and tags stay."""
+        source, target = self._path(table), self._path(new_name)
+        if len(target) == 1 and len(source) > 1:
+            raise InvalidCall(f"{Name(source)}: a table in a namespace cannot be moved to the root")
+        request = {"id": list(source), "new_namespace_id": list(target[:-1]), "new_table_name": target[-1]}
+        self.access.change("rename_table", request, message=message)
+
+    def undrop(
+        self,
+        table: AnyName,
+        new_name: AnyName | None = None,
+        *,
+        tombstone: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Bring back a dropped table, with its versions, branches, tags and indices.
+
+        It is as it was before the batch that dropped it.
+
+        Args:
+            table: Name that the table had.
+            new_name: Name under which it comes back; its own if None.
+            tombstone: Which one, if several tables of this name were dropped; the last one if None.
+            message: Text that is stored with the change.
+
+        Raises:
+            CommitRejected: The catalog refused it: with code 4 if none of that name can come back, 5 if the new name is
+                taken, 1 if there is no such namespace.
+        """
+        old = self._path(table)
+        self._commit(TableReturn(old, old if new_name is None else self._path(new_name), tombstone), message=message)
+
+    # -- tags
+
+    def tags(self, table: AnyName) -> dict[str, TagDescription]:
+        """The tags of a table, by name."""
+        from namespace_client.descriptions import TagDescription
+
+        found = self.access.tags(self._path(table))
+        return {name: TagDescription.of(tag) for name, tag in found.items()}
+
+    def create_tag(
+        self,
+        table: AnyName,
+        tag: str,
+        *,
+        version: int | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Give a version of a table, or of one of its branches, a name. It is kept as long as it has one.
+
+        Args:
+            table: Name of the table.
+            tag: Name of the tag, which there must not be.
+            version: Number of the version, the newest if None.
+            branch: Name of the branch, the main branch if None.
+            message: Text that is stored with the change.
+        """
+        self.access.change("create_table_tag", self._tagged(table, tag, version, branch), message=message)
+
+    def move_tag(
+        self,
+        table: AnyName,
+        tag: str,
+        *,
+        version: int | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Have a tag name another version. Arguments as of `create_tag`."""
+        self.access.change("update_table_tag", self._tagged(table, tag, version, branch), message=message)
+
+    def delete_tag(self, table: AnyName, tag: str, *, message: str | None = None) -> None:
+        """Remove a tag."""
+        self.access.change("delete_table_tag", {"id": list(self._path(table)), "tag": tag}, message=message)
+
+    def _tagged(self, table: AnyName, tag: str, version: int | None, branch: str | None) -> Json:
+        state = self._state(table, branch, None, version)
+        if state.version is None:
+            raise InvalidCall(f"{Name(state.id)} has no version yet that {tag!r} could name")
+        request: Json = {"id": list(state.id), "tag": tag, "version": state.version}
+        return request if branch is None else request | {"branch": branch}
+
+    # -- branches
+
+    def branches(self, table: AnyName) -> dict[str, BranchDescription]:
+        """The branches of a table by name, without main."""
+        from namespace_client.descriptions import BranchDescription
+
+        found = self.access.branches(self._path(table))
+        return {name: BranchDescription.of(branch) for name, branch in found.items()}
+
+    def create_branch(
+        self,
+        table: AnyName,
+        branch: str,
+        *,
+        from_branch: str | None = None,
+        from_version: int | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Begin a branch.
+
+        Args:
+            table: Name of the table.
+            branch: Name of the branch, which there must not be.
+            from_branch: Name of the branch that it begins at, the main branch if None.
+            from_version: Number of the version that it begins at, the newest if None.
+            message: Text that is stored with the change.
+        """
+        request: Json = {"id": list(self._path(table)), "name": branch}
+        request |= {} if from_branch is None else {"from_branch": from_branch}
+        request |= {} if from_version is None else {"from_version": from_version}
+        self.access.change("create_table_branch", request, message=message)
+
+    def delete_branch(self, table: AnyName, branch: str, *, message: str | None = None) -> None:
+        """Remove a branch with its versions."""
+        self.access.change("delete_table_branch", {"id": list(self._path(table)), "name": branch}, message=message)
+
+    def _commit(self, operation: BatchOperation, *, message: str | None = None) -> CommittedBatch:
+        return self.access.commit([operation], idempotency_key=str(uuid.uuid4()), message=message)
+
+
+@contextmanager
+def _missing(code: ErrorCode, *, ignored: bool) -> Iterator[None]:
+    """With `ignored`, what the block changes may be missing."""
+    try:
+        yield
+    except NotFound as error:
+        if not ignored or error.code != code:
+            raise

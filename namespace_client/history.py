@@ -1,0 +1,127 @@
+"""The history of the catalog: its versions, and what made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from namespace_client.names import Name
+from table_data.batch_operations import Json
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """One change of a batch.
+
+    Attributes:
+        operation: Name of the operation: `declare_table`, `commit_transaction`, `rename_table`.
+        name: Path of the table or namespace that it is about, None for pins and the like.
+        new_name: Path that it has afterwards, of a rename or an undrop.
+        change: Kind of change of the rows or the schema, of an operation that made a version: `Append`, `Delete`.
+        version: Version of the table that it made or names.
+        branch: Name of the branch, None for the main branch.
+        tag: Name of the tag that it is about.
+        pin: Name of the pin that it is about.
+    """
+
+    operation: str
+    name: Name | None = None
+    new_name: Name | None = None
+    change: str | None = None
+    version: int | None = None
+    branch: str | None = None
+    tag: str | None = None
+    pin: str | None = None
+
+    @classmethod
+    def of(cls, row: Json) -> CatalogChange:
+        """An operation of a batch in the list of catalog versions. Raises `KeyError` or `TypeError` if it is none."""
+        return cls(
+            row.get("operation") or "",
+            _name(row.get("id")),
+            _name(row.get("new_id")),
+            row.get("change"),
+            row.get("version"),
+            row.get("branch"),
+            row.get("tag"),
+            row.get("pin"),
+        )
+
+    def __str__(self) -> str:
+        what = self.change or self.operation
+        about = [str(part) for part in (self.name, self.tag, self.pin) if part is not None]
+        if self.branch is not None:
+            about.append(f"(branch {self.branch})")
+        moved = "" if self.new_name is None else f" to {self.new_name}"
+        return " ".join([what, *about]) + moved
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogBatch:
+    """A batch in the history.
+
+    Attributes:
+        transaction_id: Id of the batch.
+        message: Text that was sent with it.
+        principal: The principal that sent it, None if the server knows no principals.
+        changes: Its changes, in order, without assertions; at most the first 200. Empty if the history does not tell.
+        num_changes: Number of all its changes.
+    """
+
+    transaction_id: str
+    message: str | None
+    principal: str | None
+    changes: tuple[CatalogChange, ...]
+    num_changes: int
+
+    @classmethod
+    def of(cls, row: Json) -> CatalogBatch:
+        """A batch in the list of catalog versions. Raises `KeyError` or `TypeError` if it is none."""
+        changes = tuple(CatalogChange.of(each) for each in row.get("operations") or ())
+        count = int(row.get("num_operations") or len(changes))
+        return cls(row["transaction_id"], row.get("message"), row.get("principal"), changes, count)
+
+    @property
+    def tables(self) -> tuple[Name, ...]:
+        """Paths of the tables and namespaces that it changed, each once, in the order of the changes."""
+        named = (name for change in self.changes for name in (change.name, change.new_name) if name is not None)
+        return tuple(dict.fromkeys(named))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogVersion:
+    """A version of the catalog.
+
+    Attributes:
+        version: Its number.
+        committed_at: When it was committed.
+        batches: The batches that it committed. There are none where the server worked on its own rows.
+        adopted: Changes of tables that another writer committed without the catalog, and that this version took in.
+        unmanaged: Whether a stock client made this version without a catalog server.
+    """
+
+    version: int
+    committed_at: datetime
+    batches: tuple[CatalogBatch, ...]
+    adopted: tuple[CatalogChange, ...] = ()
+    unmanaged: bool = False
+
+    @classmethod
+    def of(cls, row: Json) -> CatalogVersion:
+        """A row of the list of catalog versions. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        return cls(
+            int(row["version"]),
+            moment(row["timestamp_millis"]),
+            tuple(CatalogBatch.of(each) for each in row["batches"]),
+            tuple(CatalogChange.of({"operation": "adopt", **each}) for each in row.get("adopted") or ()),
+            bool(row.get("unmanaged")),
+        )
+
+
+def moment(millis: int) -> datetime:
+    """A timestamp of the wire."""
+    return datetime.fromtimestamp(int(millis) / 1000, UTC)
+
+
+def _name(parts: list[str] | None) -> Name | None:
+    return None if parts is None else Name(parts)

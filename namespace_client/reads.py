@@ -1,0 +1,170 @@
+"""Reads of a catalog outside of a transaction: of what is now, or of one catalog version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from namespace_client.access import CatalogAccess
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.names import AnyName, Name, absolute
+from table_data.batch_operations import TableId, TableState
+
+if TYPE_CHECKING:
+    from namespace_client.descriptions import TableDescription
+    from table_data.table_changes import TableChanges
+
+
+class CatalogReads:
+    """Reads that `Catalog` and `CatalogView` have in common. Names are as `namespace_client.names` describes them.
+
+    Every method raises `AccessRefused`, `CommitRejected` (`NotFound` in particular) and `CatalogUnreachable`.
+    """
+
+    def __init__(
+        self,
+        access: CatalogAccess,
+        *,
+        namespace: Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+        at: int | None = None,
+    ) -> None:
+        self.access = access
+        self._namespace = tuple(namespace)
+        self._storage_options = dict(storage_options or {})
+        self._at = at
+
+    def namespaces(self, parent: AnyName | None = None, *, recursive: bool = False) -> list[Name]:
+        """Paths of the namespaces in a namespace, in the order of their names.
+
+        Args:
+            parent: A namespace, the default namespace if None; `()` is the root.
+            recursive: Whether to list those below them, too.
+        """
+        above = self._parent(parent)
+        found: list[Name] = []
+        for child in self.access.namespaces(above, at=self._at):
+            found.append(Name((*above, child)))
+            if recursive:
+                found += self.namespaces((*above, child), recursive=True)
+        return found
+
+    def tables(self, namespace: AnyName | None = None, *, recursive: bool = False) -> list[Name]:
+        """Paths of the tables in a namespace, in the order of their names. Those that are only declared are among them.
+
+        Args:
+            namespace: A namespace, the default namespace if None; `()` is the root.
+            recursive: Whether to list the tables in the namespaces below it, too.
+        """
+        above = self._parent(namespace)
+        if not recursive:
+            return [Name((*above, name)) for name in self.access.tables(above, at=self._at)]
+        self.access.tables(above, at=self._at)  # a namespace that is not there is an error, not an empty list
+        return [Name(each) for each in self.access.all_tables(at=self._at) if each[: len(above)] == above]
+
+    def describe(
+        self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
+    ) -> TableDescription:
+        """Schema, size, branches, tags and indices of a table.
+
+        Args:
+            table: Name of the table.
+            branch: Name of a branch.
+            tag: Name of a tag, for the version that it names. Not together with `branch` or `version`.
+            version: Number of a version, the newest if None.
+        """
+        from namespace_client.descriptions import describe
+        from table_data.pylance_errors import explained
+
+        opened = self._open(table, branch, tag, version)
+        table_id = opened.state.id
+        tags, branches = ({}, {}) if self._at else (self.access.tags(table_id), self.access.branches(table_id))
+        with explained(str(Name(table_id))):
+            return describe(opened.state, opened.base, tags, branches)
+
+    def read(
+        self,
+        table: AnyName,
+        columns: Sequence[str] | None = None,
+        *,
+        filter: Any = None,  # noqa: A002 - the name in pylance
+        limit: int | None = None,
+        branch: str | None = None,
+        tag: str | None = None,
+        version: int | None = None,
+    ) -> pa.Table:
+        """Read rows into memory.
+
+        Args:
+            table: Name of the table.
+            columns: Names of the columns, all columns if None.
+            filter: SQL expression or pyarrow expression.
+            limit: How many rows at most.
+            branch: Name of a branch.
+            tag: Name of a tag, for the version that it names. Not together with `branch` or `version`.
+            version: Number of a version, the newest if None.
+
+        Raises:
+            InvalidCall: The table has no version, or no such column, or the filter is none.
+        """
+        from table_data.pylance_errors import explained
+
+        opened = self._open(table, branch, tag, version)
+        with explained(f"read of {Name(opened.state.id)}"):
+            opened.require_head()
+            chosen = None if columns is None else list(columns)
+            return opened.dataset().to_table(columns=chosen, filter=filter, limit=limit)
+
+    def _open(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableChanges:
+        from table_data.table_changes import TableChanges  # imports pylance
+
+        state = self._state(table, branch, tag, version)
+        return TableChanges(state, self._storage_options or state.storage_options)
+
+    def _state(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableState:
+        """The table at the version that is asked for. Raises `NotFound`."""
+        table_id = self._path(table)
+        if tag is not None:
+            if branch is not None or version is not None:
+                raise InvalidCall(f"{Name(table_id)}: a tag goes without version and branch")
+            named = self.access.tags(table_id).get(tag)
+            if named is None:
+                message = f"{Name(table_id)} has no tag {tag!r}"
+                raise NotFound(message, code=ErrorCode.TABLE_TAG_NOT_FOUND)
+            branch, version = named.get("branch"), int(named["version"])
+        state = self.access.table(table_id, at=self._at, branch=branch, version=version)
+        if state is None:
+            when = "" if self._at is None else f" at catalog version {self._at}"
+            raise NotFound(f"there is no table {Name(table_id)}{when}", code=ErrorCode.TABLE_NOT_FOUND)
+        return state
+
+    def _path(self, table: AnyName) -> TableId:
+        return absolute(table, self._namespace)
+
+    def _parent(self, namespace: AnyName | None) -> TableId:
+        return self._namespace if namespace is None else absolute(namespace, self._namespace, "namespace")
+
+
+class CatalogView(CatalogReads):
+    """The catalog at one version, read-only. Made by `Catalog.at`.
+
+    Its reads are of one moment, however long it is used: as long as the version is kept. `Catalog.keeping` and pins
+    keep one longer. Tags have no history: `tag=` finds those of now, and `describe` tells neither tags nor branches.
+
+    Attributes:
+        version: The catalog version.
+    """
+
+    def __init__(
+        self,
+        access: CatalogAccess,
+        version: int,
+        *,
+        namespace: Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(access, namespace=namespace, storage_options=storage_options, at=version)
+        self.version = version

@@ -1,0 +1,74 @@
+"""The routes of the operations that the client calls: method, path, and where the fields of a request go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import quote
+
+from table_data.batch_operations import DELIMITER, Json
+
+Method = Literal["GET", "POST"]
+
+
+class Route(NamedTuple):
+    """The route of an operation. Of `in_query` the fields are query parameters, though it is a POST."""
+
+    method: Method
+    path: str
+    in_query: bool = False
+
+
+class HttpRequest(NamedTuple):
+    """A request as HTTP sends it."""
+
+    method: Method
+    path: str
+    body: Json | None
+    parameters: dict[str, Any]
+
+
+ROUTES: Final[Mapping[str, Route]] = {
+    "describe_catalog": Route("GET", "/v1/catalog"),
+    "list_catalog_versions": Route("GET", "/v1/catalog/versions"),
+    "describe_catalog_version": Route("GET", "/v1/catalog/versions/{version}"),
+    "list_catalog_pins": Route("GET", "/v1/catalog/pins"),
+    "list_intents": Route("GET", "/v1/catalog/intents"),
+    "list_dropped_tables": Route("GET", "/v1/catalog/dropped"),
+    "list_namespaces": Route("GET", "/v1/namespace/{id}/list"),
+    "describe_namespace": Route("POST", "/v1/namespace/{id}/describe"),
+    "create_namespace": Route("POST", "/v1/namespace/{id}/create"),
+    "drop_namespace": Route("POST", "/v1/namespace/{id}/drop"),
+    "undrop_namespace": Route("POST", "/v1/namespace/{id}/undrop"),
+    "list_tables": Route("GET", "/v1/namespace/{id}/table/list"),
+    "list_all_tables": Route("GET", "/v1/table"),
+    "describe_table": Route("POST", "/v1/table/{id}/describe"),
+    "drop_table": Route("POST", "/v1/table/{id}/drop"),
+    "rename_table": Route("POST", "/v1/table/{id}/rename"),
+    "list_table_versions": Route("POST", "/v1/table/{id}/version/list", in_query=True),
+    "describe_table_version": Route("POST", "/v1/table/{id}/version/describe"),
+    "list_table_tags": Route("POST", "/v1/table/{id}/tags/list", in_query=True),
+    "create_table_tag": Route("POST", "/v1/table/{id}/tags/create"),
+    "update_table_tag": Route("POST", "/v1/table/{id}/tags/update"),
+    "delete_table_tag": Route("POST", "/v1/table/{id}/tags/delete"),
+    "list_table_branches": Route("POST", "/v1/table/{id}/branches/list", in_query=True),
+    "create_table_branch": Route("POST", "/v1/table/{id}/branches/create"),
+    "delete_table_branch": Route("POST", "/v1/table/{id}/branches/delete"),
+    "batch_commit_tables": Route("POST", "/v1/table/batch-commit"),
+}
+
+
+def http_request(operation: str, request: Json) -> HttpRequest:
+    """The HTTP request for an operation of `ROUTES`."""
+    route = ROUTES[operation]
+    rest = {key: value for key, value in request.items() if f"{{{key}}}" not in route.path}
+    parts = {"version": request.get("version"), "id": object_id(request["id"]) if "id" in request else ""}
+    path = route.path.format(**parts)
+    if route.method == "GET" or route.in_query:
+        return HttpRequest(route.method, path, None, rest)
+    return HttpRequest(route.method, path, request, {})
+
+
+def object_id(path: Sequence[str]) -> str:
+    """The name of a namespace or a table in the path of a route."""
+    return quote(DELIMITER.join(path) or DELIMITER, safe="")
