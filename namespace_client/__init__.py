@@ -11,6 +11,7 @@ reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
 in_process          the backend for a catalog in this process
 access              reads and changes, over any backend
+connections         where a catalog is, and what says who the caller is
 routes              the HTTP routes of the operations
 wire                request and response types, and the exceptions for error responses
 history             the versions of the catalog, and what made them
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from namespace_client.errors import (
         AccessRefused,
         AlreadyExists,
+        CatalogClosed,
         CatalogUnavailable,
         CatalogUnreachable,
         ClientError,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from namespace_client.transaction import MultiTableTransaction
     from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
     from table_data.batch_operations import TableOfIntent, TableState
+    from table_data.errors import WorkFailed
 
 __all__ = [
     "AccessRefused",
@@ -66,6 +69,7 @@ __all__ = [
     "Catalog",
     "CatalogBatch",
     "CatalogChange",
+    "CatalogClosed",
     "CatalogIntent",
     "CatalogPin",
     "CatalogServer",
@@ -99,6 +103,7 @@ __all__ = [
     "TableState",
     "TagDescription",
     "TransactionResult",
+    "WorkFailed",
 ]
 
 _HOMES: Final = {
@@ -110,6 +115,7 @@ _HOMES: Final = {
     "TableDescription": "namespace_client.descriptions",
     "TagDescription": "namespace_client.descriptions",
     "AccessRefused": "namespace_client.errors",
+    "CatalogClosed": "namespace_client.errors",
     "AlreadyExists": "namespace_client.errors",
     "CatalogUnavailable": "namespace_client.errors",
     "CatalogUnreachable": "namespace_client.errors",
@@ -142,6 +148,7 @@ _HOMES: Final = {
     "DroppedTable": "namespace_client.wire",
     "TableOfIntent": "table_data.batch_operations",
     "TableState": "table_data.batch_operations",
+    "WorkFailed": "table_data.errors",
 }
 
 # Each is imported when it is first used: a Spark worker needs few of them.

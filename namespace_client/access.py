@@ -12,7 +12,14 @@ from typing import Generic, Protocol, Self, TypeVar
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import AccessRefused, CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
+from namespace_client.errors import (
+    AccessRefused,
+    CatalogClosed,
+    CatalogUnavailable,
+    CatalogUnreachable,
+    CommitRejected,
+    CommitUnknown,
+)
 from namespace_client.history import CatalogVersion
 from namespace_client.wire import (
     CatalogHead,
@@ -96,6 +103,27 @@ class Backend(Protocol):
         ...
 
 
+class _Closed:
+    """The backend of a connection that was closed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def ask(self, operation: str, _request: Json, **_options: object) -> Json:
+        """Raise `CatalogClosed`."""
+        raise self._refusal(operation)
+
+    def send(self, operation: str, _request: Json, _idempotency_key: str) -> Reply:
+        """Raise `CatalogClosed`."""
+        raise self._refusal(operation)
+
+    def _refusal(self, operation: str) -> CatalogClosed:
+        return CatalogClosed(f"{operation}: the connection to {self.name} was closed; nothing was sent")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class CatalogAccess:
     """A catalog behind a backend. Thread-safe and blocking. Close it, or use it as a context manager.
 
@@ -105,7 +133,7 @@ class CatalogAccess:
     """
 
     def __init__(self, backend: Backend, *, retries: int = 4) -> None:
-        self._backend = backend
+        self._backend: Backend | _Closed = backend
         self._retries = retries
 
     def __enter__(self) -> Self:
@@ -117,8 +145,9 @@ class CatalogAccess:
         self.close()
 
     def close(self) -> None:
-        """Close the backend."""
+        """Close the backend. Every later call raises `CatalogClosed`."""
         self._backend.close()
+        self._backend = _Closed(self._backend.name)
 
     def state(self) -> CatalogHead:
         """Root and newest version of the catalog."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from namespace_client.access import CatalogAccess
 from namespace_client.changes import CatalogChanges
+from namespace_client.connections import Connection, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.history import CatalogVersion
@@ -41,7 +43,7 @@ class Catalog(CatalogChanges):
 
     Example:
         ```python
-        with Catalog.connect("http://127.0.0.1:2333", namespace=["ml"]) as catalog:
+        with Catalog.connect("http://127.0.0.1:2333", namespace="ml") as catalog:
             with catalog.begin(message="nightly") as tx:
                 tx.append("features", features)
                 tx.merge("labels", labels, on="id")
@@ -54,9 +56,12 @@ class Catalog(CatalogChanges):
     @classmethod
     def connect(
         cls,
-        target: str | Namespace,
+        target: str | os.PathLike[str] | Namespace | None = None,
         *,
-        namespace: AnyName = (),
+        namespace: AnyName | None = None,
+        api_key: str | None = None,
+        token: str | None = None,
+        profile: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 60.0,
@@ -64,34 +69,54 @@ class Catalog(CatalogChanges):
     ) -> Catalog:
         """Connect to a server, or open a catalog in this process.
 
+        What is not given is taken from the environment, and then from a profile: the target from
+        `LANCE_NAMESPACE_URL`, the key from `LANCE_NAMESPACE_API_KEY`, the token from `LANCE_NAMESPACE_TOKEN`, the name
+        of the profile from `LANCE_NAMESPACE_PROFILE`. A key that belongs to a URL there is sent to that server only.
+        Profiles are described in `namespace_client.connections`.
+
         Args:
             target: URL of a server, root of a catalog to open in this process, or a `DirectoryNamespace`.
-            namespace: Default namespace: names that are strings are below it.
+            namespace: Default namespace: names that are strings are below it. By default that of the profile, or the
+                root.
+            api_key: API key of the caller, for a server.
+            token: Token of the caller, for a server.
+            profile: Name of a profile, which goes before the environment.
             storage_options: Options of Lance for the object store of the tables. Rows are read and written by this
                 process, not by the server.
-            headers: Headers of every HTTP request, for example for authentication.
+            headers: Further headers of every HTTP request.
             timeout: Timeout of each HTTP request in seconds.
             retries: How many times a batch is sent again under the same key while its outcome is unknown or the
                 catalog is unavailable.
 
         Returns:
             The catalog. A catalog that is opened here is closed with it, a `DirectoryNamespace` is not.
+
+        Raises:
+            InvalidCall: The target is no URL and no root, or no target, or there is no such profile.
         """
         owned = None
-        if isinstance(target, str) and target.startswith(("http://", "https://")):
-            access: CatalogAccess = CatalogServer(target, headers=headers, timeout=timeout, retries=retries)
+        if target is None or isinstance(target, str | os.PathLike):
+            found = find_connection(target, profile=profile, api_key=api_key, token=token)
+        elif api_key is None and token is None:
+            found = Connection("")
+        else:
+            raise InvalidCall("a catalog in this process takes no api_key and no token")
+        options = dict(found.storage_options if storage_options is None else storage_options)
+        if found.is_server:
+            sent = {**found.headers, **(headers or {})}
+            access: CatalogAccess = CatalogServer(found.target, headers=sent, timeout=timeout, retries=retries)
         else:
             # lance_namespace, which this module imports, takes a second to import.
             from namespace_client.in_process import InProcessBackend, open_catalog
 
-            if isinstance(target, str):
-                owned = open_catalog(target, storage_options or {})
-                backend = InProcessBackend(owned, target)
+            if found.target:
+                owned = open_catalog(found.target, options)
+                backend = InProcessBackend(owned, found.target)
             else:
-                backend = InProcessBackend(target)
+                backend = InProcessBackend(cast("Namespace", target))
             access = CatalogAccess(backend, retries=retries)
-        parents = default_namespace(namespace)
-        catalog = cls(access, namespace=parents, storage_options=storage_options)
+        parents = default_namespace(found.namespace if namespace is None else namespace)
+        catalog = cls(access, namespace=parents, storage_options=options)
         catalog._owned = owned
         return catalog
 
@@ -104,7 +129,7 @@ class Catalog(CatalogChanges):
         self.close()
 
     def close(self) -> None:
-        """Close the connections, and the catalog if `connect` opened it."""
+        """Close the connections, and the catalog if `connect` opened it. Later calls raise `CatalogClosed`."""
         self.access.close()
         if self._owned is not None:
             self._owned.close()

@@ -2,6 +2,7 @@
 
 ClientError
 ├── InvalidCall               the call contradicts the table, the block or itself; nothing was changed
+├── WorkFailed                rows could not be read or written, for a reason outside of the call
 ├── AccessRefused             the server does not know the caller, or does not let it do this; nothing was done
 ├── CommitRejected            the catalog refused the request: of a change nothing is visible
 │   ├── NotFound              ... because there is no such namespace, table, version, branch or tag
@@ -12,6 +13,7 @@ ClientError
 │       └── IncompatibleConflict  conflicts irreconcilably: check the table before running the block again
 ├── CommitUnknown             the batch may or may not have committed, or may commit later: `resend` it
 └── CatalogUnreachable        no response from the catalog; a batch that ends so was never sent
+    └── CatalogClosed         ... because the connection was closed before
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from table_data.errors import ClientError, InvalidCall
+from table_data.errors import ClientError, InvalidCall, WorkFailed
 
 __all__ = [
     "AccessRefused",
     "AlreadyExists",
+    "CatalogClosed",
     "CatalogUnavailable",
     "CatalogUnreachable",
     "ClientError",
@@ -36,6 +39,7 @@ __all__ = [
     "InvalidCall",
     "NotFound",
     "RetryableConflict",
+    "WorkFailed",
 ]
 
 
@@ -161,3 +165,7 @@ class CommitUnknown(ClientError):
 
 class CatalogUnreachable(ClientError):
     """No connection to the catalog, or a response that cannot be understood. A batch that ends so was never sent."""
+
+
+class CatalogClosed(CatalogUnreachable):
+    """The connection was closed before the call. Nothing was sent."""

@@ -11,7 +11,7 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import LanceCoreError
 from namespace_client.access import Changed, ChangeRejected, ChangeUnknown, Reply
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CatalogUnreachable
+from namespace_client.errors import CatalogUnreachable, InvalidCall
 from namespace_client.wire import change_refused, refused, says_nothing_was_done
 from table_data.batch_operations import Json
 
@@ -57,9 +57,16 @@ class Namespace(Protocol):
 
 
 def open_catalog(root: str, storage_options: Mapping[str, str]) -> Any:
-    """Open the catalog below a root as a `DirectoryNamespace`, by class name: the client does not import the server."""
+    """Open the catalog below a root as a `DirectoryNamespace`, by class name: the client does not import the server.
+
+    Raises `InvalidCall` for a root that cannot be opened.
+    """
     options = {f"storage.{key}": value for key, value in storage_options.items()}
-    return lance_namespace.connect(_DIRECTORY, {"root": root, **options})
+    try:
+        return lance_namespace.connect(_DIRECTORY, {"root": root, **options})
+    except ValueError as error:  # of whatever the constructor raised
+        reason = str(error.__cause__ or error.__context__ or error)
+        raise InvalidCall(reason if reason.startswith(root) else f"{root}: {reason}") from error
 
 
 class InProcessBackend:

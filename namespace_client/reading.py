@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
@@ -59,8 +60,10 @@ class TableReader:
             The rows as an Arrow table.
         """
         chosen = None if columns is None else list(columns)
-        return self.to_pylance().to_table(columns=chosen, filter=filter, **options)
+        with explained(f"read of {self._changes.name}"):
+            return self.to_pylance().to_table(columns=chosen, filter=filter, **options)
 
     def count_rows(self, filter: Any = None) -> int:  # noqa: A002 - the name in pylance
         """The number of rows, or of the rows that match a filter."""
-        return int(self.to_pylance().count_rows(filter))
+        with explained(f"count of {self._changes.name}"):
+            return int(self.to_pylance().count_rows(filter))

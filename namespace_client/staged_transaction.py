@@ -15,7 +15,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from lance_core.errors import LanceCoreError
 from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
@@ -33,6 +32,8 @@ from namespace_client.names import AnyName, absolute, default_namespace
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
+from table_data.errors import WorkFailed
+from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
 
 INTENT_AFTER: Final = timedelta(minutes=1)
@@ -53,7 +54,7 @@ class StagedTransaction:
     Example:
         ```python
         access = CatalogServer("http://127.0.0.1:2333")
-        with StagedTransaction(access, namespace=["ml"]) as tx:
+        with StagedTransaction(access, namespace="ml") as tx:
             features = tx.describe("features")
             fragments = write_fragments(rows, features.uri, mode="append")
             tx.stage("features", append_operation(fragments), call="append")
@@ -384,15 +385,12 @@ class StagedTransaction:
 
     @contextmanager
     def _named(self, call: str, changes: TableChanges) -> Iterator[None]:
-        """Add the table and the call to errors of the engine and of pylance."""
+        """Raise errors of the engine and of pylance as `InvalidCall` or `WorkFailed`, with the table and the call."""
         try:
-            yield
-        except InvalidCall as error:
-            raise InvalidCall(f"{changes.name}: {error}") from error
-        except LanceCoreError as error:
-            raise InvalidCall(f"{changes.name}: {call}: {error}") from error
-        except Exception as error:
-            error.add_note(f"in {call} of {changes.name}, which changed nothing")
+            with explained(call):
+                yield
+        except (InvalidCall, WorkFailed) as error:
+            error.args = (f"{changes.name}: {error}", *error.args[1:])
             raise
 
     def _intended(self) -> list[TableOfIntent]:

@@ -215,7 +215,6 @@ class MultiTableTransaction(StagedTransaction):
 
         Raises:
             InvalidCall: There is no such table, or it has no version.
-            ValueError: Pylance refused the expression.
         """
         changes = self._require(table, branch)
         head = changes.require_head()
@@ -242,7 +241,6 @@ class MultiTableTransaction(StagedTransaction):
 
         Raises:
             InvalidCall: There is no such table or column, or the table has blob columns.
-            ValueError: Pylance refused an expression.
         """
         changes = self._require(table, branch)
         head = changes.require_head()
@@ -287,7 +285,6 @@ class MultiTableTransaction(StagedTransaction):
 
         Raises:
             InvalidCall: There is no such table or key column, or the arguments contradict each other.
-            ValueError: Pylance refused the rows or an expression.
         """
         changes = self._require(table, branch)
         head = changes.require_head()
@@ -323,7 +320,6 @@ class MultiTableTransaction(StagedTransaction):
 
         Raises:
             InvalidCall: There is no such table, or a column exists already.
-            ValueError: Pylance refused an expression.
         """
         changes = self._require(table, branch)
         head = changes.require_head()
@@ -377,7 +373,6 @@ class MultiTableTransaction(StagedTransaction):
 
         Raises:
             InvalidCall: There is no such table, it has no rows, or an index of this name exists.
-            ValueError: Pylance refused the type or a parameter.
         """
         changes = self._require(table, branch)
         head = changes.require_head()

@@ -42,6 +42,8 @@ from namespace_server.serving import READ_BUFFER, ServingOptions
 from namespace_server.workers.process_pool import RELIEF
 
 PREFIX: Final = "LANCE_NAMESPACE_"
+_OF_CLIENTS: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE"))
+"""Variables of clients, which may stand beside those of a server."""
 """What the names of the environment variables begin with."""
 _MAPS = ("storage", "vended_storage", "api_keys", "maintenance")
 _OPTION = re.compile(r"(storage|vended_storage)__(.+)")
@@ -478,12 +480,12 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """The settings in the environment, not validated: texts, and mappings for storage options and `api_keys`.
 
     Names of variables are read without regard to case. Raises `SettingsError` for a variable that begins with
-    `LANCE_NAMESPACE_` and names no setting, and for a map that is no JSON object.
+    `LANCE_NAMESPACE_` and names no setting, and for a map that is no JSON object. Those of clients are passed over.
     """
     found: dict[str, Any] = {}
     options: dict[str, dict[str, str]] = {}
     for variable, text in environment.items():
-        if not variable.upper().startswith(PREFIX):
+        if not variable.upper().startswith(PREFIX) or variable.upper() in _OF_CLIENTS:
             continue
         name = variable[len(PREFIX) :].lower()
         if option := _OPTION.fullmatch(name):

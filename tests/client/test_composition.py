@@ -10,9 +10,10 @@ import pytest
 
 from lance_core.errors import StorageError
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_client import InvalidCall, MultiTableTransaction
+from namespace_client import MultiTableTransaction
 from table_data import table_changes
 from table_data.batch_operations import BatchOperation, TableDeclaration, TransactionCommit, VersionAssertion
+from table_data.errors import WorkFailed
 from tests.client.scene import SCHEMA, Scene, rows
 
 Block = Callable[[MultiTableTransaction], object]
@@ -226,7 +227,7 @@ def test_a_compaction_that_fails_takes_no_step(local: Scene, monkeypatch: pytest
     monkeypatch.setattr(table_changes, "prepare_compaction", fail)
 
     def block(tx: MultiTableTransaction) -> None:
-        with pytest.raises(InvalidCall, match="the disk is full"):
+        with pytest.raises(WorkFailed, match="the disk is full"):
             tx.compact("t")
         tx.append("t", rows(50))
 

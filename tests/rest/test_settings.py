@@ -124,8 +124,8 @@ class TestEnvironment:
         ("variable", "problem"),
         [
             (
-                "LANCE_NAMESPACE_API_KEY",
-                "LANCE_NAMESPACE_API_KEY: no such setting, did you mean LANCE_NAMESPACE_API_KEYS?",
+                "LANCE_NAMESPACE_APIKEYS",
+                "LANCE_NAMESPACE_APIKEYS: no such setting, did you mean LANCE_NAMESPACE_API_KEYS?",
             ),
             (
                 "LANCE_NAMESPACE_LOGLEVEL",
@@ -144,6 +144,13 @@ class TestEnvironment:
         with pytest.raises(SettingsError) as caught:
             load_settings(None, root="/r")
         assert str(caught.value).startswith(problem)
+
+    @pytest.mark.parametrize("name", ["URL", "API_KEY", "TOKEN", "PROFILE"])
+    def test_variables_of_clients_are_no_settings_and_no_errors(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(f"LANCE_NAMESPACE_{name}", "x")
+        assert not load_settings(None, root="/r").api_keys
 
     def test_a_key_in_a_name_is_not_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LANCE_NAMESPACE_API_KEYS__SECRETKEY4", "ann")
