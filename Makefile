@@ -66,13 +66,15 @@ check: $(STAMP) ## style, types, dependency directions, generated files, documen
 	$(PYTHON_) scripts/generate_client.py --check
 	$(PYTHON_) scripts/generate_cli_reference.py --check
 	$(PYTHON_) scripts/generate_settings.py --check
+	$(PYTHON_) scripts/generate_metrics.py --check
 	@$(MAKE) --no-print-directory docs
 
-generate: $(STAMP) ## regenerate messages, client, and the reference of commands and settings
+generate: $(STAMP) ## regenerate messages, client, and the reference of commands, settings and metrics
 	$(PYTHON_) scripts/generate_protos.py
 	$(PYTHON_) scripts/generate_client.py
 	$(PYTHON_) scripts/generate_cli_reference.py
 	$(PYTHON_) scripts/generate_settings.py
+	$(PYTHON_) scripts/generate_metrics.py
 
 docs: $(STAMP) ## build the documentation into build/site; broken links are errors
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict

@@ -29,6 +29,7 @@ NAMES = (
     "beside_collection",
     "growth",
     "object_store",
+    "metrics_cost",
 )
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"

@@ -83,12 +83,14 @@ class TransactionConflict(LanceCoreError):
     Attributes:
         version: The concurrent version.
         reason: What conflicts, in words.
+        committed: The operation that made the concurrent version, such as `append`; None if it is unknown.
     """
 
-    def __init__(self, version: int, reason: str) -> None:
+    def __init__(self, version: int, reason: str, committed: str | None = None) -> None:
         super().__init__(f"conflict with version {version}: {reason}")
         self.version = version
         self.reason = reason
+        self.committed = committed
 
 
 class RetryableTransaction(TransactionConflict):

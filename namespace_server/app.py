@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
 from namespace_server.maintenance.schedule import MaintenanceSchedule
+from namespace_server.metrics.measures import ServerMetrics
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
@@ -98,6 +99,7 @@ def create_app(
     origins: Iterable[str] = (),
     access_log: AccessLog | None = None,
     maintenance: MaintenanceSchedule | None = None,
+    metrics: ServerMetrics | None = None,
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -109,5 +111,8 @@ def create_app(
         origins: origins of web pages that may call the server, besides its own.
         access_log: where to write a line for every request.
         maintenance: when the tables of the catalog are maintained; None: never.
+        metrics: what measures the requests, and is served under `/metrics`; None: nothing does. What it measures of the
+            catalog it is told by `namespace`, as the observer of that.
     """
-    return Application(CatalogService(namespace, authenticator, limits, access_log), hosts, origins, maintenance)
+    service = CatalogService(namespace, authenticator, limits, access_log, metrics)
+    return Application(service, hosts, origins, maintenance)

@@ -20,6 +20,7 @@ from typing import Any, Final
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.root_layout import COLLECTION_PERIODS
+from namespace_server.observation import SILENT, CollectionRun, Observer
 from namespace_server.periods import claim_period
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class CollectionSchedule:
         arguments: The arguments of the command `gc`.
         environment: Its environment variables, over those of this process. Secrets belong here.
         look: Seconds between two looks whether one is due, and to the first one.
+        observer: Is told of each collection that ends.
     """
 
     store: ObjectStore
@@ -48,6 +50,7 @@ class CollectionSchedule:
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     look: float = _LOOK
+    observer: Observer = SILENT
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
@@ -80,6 +83,7 @@ class CollectionSchedule:
                 _log.warning("collection: %s", error)
 
     def _collect(self) -> None:
+        began = time.monotonic()
         command = [sys.executable, "-m", "namespace_server", "gc", "--changed", "--json", *self.arguments]
         self._process = subprocess.Popen(  # noqa: S603 - no shell; the arguments are the server's own settings
             command,
@@ -96,6 +100,7 @@ class CollectionSchedule:
             _log.warning(
                 "collection failed with status %d: %s", self._process.returncode, errors[-_LAST_WORDS:].strip()
             )
+            self.observer.collection(CollectionRun(None, time.monotonic() - began))
             return
         report: dict[str, Any] = json.loads(output)
         removed = {reason: found["files"] for reason, found in report["removed"].items()}
@@ -103,3 +108,8 @@ class CollectionSchedule:
         _log.info("collection: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
         for location, problem in report["not_judged"].items():
             _log.warning("collection: the table at %s was left alone: %s", location, problem)
+        self.observer.collection(
+            CollectionRun(
+                report["complete"], time.monotonic() - began, sum(removed.values()), size, len(report["not_judged"])
+            )
+        )

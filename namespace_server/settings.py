@@ -203,6 +203,16 @@ class Settings(BaseSettings):
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
     )
 
+    metrics: bool = Field(default=True, description="Whether the server measures itself, and serves `/metrics`.")
+    metrics_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="Port on which `/metrics` is also served without a key and without TLS, at `metrics_host`; absent: "
+        "on `port` alone, where it needs a key if others do.",
+    )
+    metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Address of `metrics_port`.")
+
     max_header_bytes: int = Field(
         default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of the path and the headers of a request."
     )
@@ -328,6 +338,12 @@ class Settings(BaseSettings):
     def _check_policy(cls, properties: dict[str, str]) -> dict[str, str]:
         read_policy(properties)
         return properties
+
+    @model_validator(mode="after")
+    def _check_metrics(self) -> Self:
+        if self.metrics_port is not None and not self.metrics:
+            raise ValueError("metrics_port: expected metrics with it")
+        return self
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

@@ -208,10 +208,10 @@ def _rebase(
     for file in history.concurrent:
         shared = shared_fragments(operation, file.transaction)
         verdict = judge(operation, file.transaction, rows.context(file, shared))
-        if verdict.outcome is Outcome.RETRYABLE:
-            raise RetryableTransaction(file.version, verdict.reason)
-        if verdict.outcome is Outcome.INCOMPATIBLE:
-            raise IncompatibleTransaction(file.version, verdict.reason)
+        if verdict.outcome in {Outcome.RETRYABLE, Outcome.INCOMPATIBLE}:
+            kind = RetryableTransaction if verdict.outcome is Outcome.RETRYABLE else IncompatibleTransaction
+            committed = None if file.transaction is None else file.transaction.WhichOneof("operation")
+            raise kind(file.version, verdict.reason, committed)
     rebased: Rebased
     match operation:
         case Delete() | Update():

@@ -6,11 +6,13 @@ import errno
 import logging
 import signal
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import typer
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+from prometheus_client import start_http_server
 
 from lance_core.errors import LanceCoreError
 from namespace_server.app import create_app
@@ -20,6 +22,8 @@ from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.maintenance.schedule import MaintenanceSchedule
+from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observation import SILENT, Observer
 from namespace_server.process import switch_often, tune_process
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
@@ -43,7 +47,9 @@ def serve(config: Path | None, **given: object) -> None:
         )
     authenticator = _authenticator(settings)
     tune_process()
-    namespace = _open(settings)
+    metrics = ServerMetrics() if settings.metrics else None
+    observer = metrics or SILENT
+    namespace = _open(settings, observer)
     if namespace.local:
         _require_writable(namespace)
         switch_often()
@@ -55,6 +61,7 @@ def serve(config: Path | None, **given: object) -> None:
         origins=settings.allowed_origins,
         access_log=_access_log(settings),
         maintenance=_maintenance(settings, namespace),
+        metrics=metrics,
     )
     _log.info("serving %s", settings.root)
     try:
@@ -62,16 +69,18 @@ def serve(config: Path | None, **given: object) -> None:
     except ValueError as error:
         raise refusal(f"settings: {error}") from error
     except OSError as error:
-        raise refusal(f"{settings.host}:{settings.port}: {error.strerror or error}", ExitStatus.UNAVAILABLE) from error
+        raise _taken(settings.host, settings.port, error) from error
+    scrapes = _scrapes(settings, metrics)
     threading.Thread(target=_check_usable, args=(namespace,), name="first-look", daemon=True).start()
     signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
-    collections = _collections(settings, namespace)
+    collections = _collections(settings, namespace, observer)
     if collections is not None:
         collections.start()
     try:
         server.run(lambda: typer.echo(f"listening on {server.url}"))
     finally:
+        scrapes.close()
         authenticator.stop()
         if collections is not None:
             collections.stop()
@@ -99,12 +108,35 @@ def _access_log(settings: Settings) -> AccessLog | None:
     return AccessLog(settings.log_format) if is_wanted else None
 
 
-def _collections(settings: Settings, namespace: DirectoryNamespace) -> CollectionSchedule | None:
+def _taken(host: str, port: int, error: OSError) -> typer.Exit:
+    """The end of the command when it cannot listen."""
+    return refusal(f"{host}:{port}: {error.strerror or error}", ExitStatus.UNAVAILABLE)
+
+
+def _scrapes(settings: Settings, metrics: ServerMetrics | None) -> ExitStack:
+    """The listener for metrics on a port of its own, if there is to be one, until the stack is closed."""
+    stack = ExitStack()
+    if settings.metrics_port is not None and metrics is not None:
+        try:
+            listener, thread = start_http_server(settings.metrics_port, settings.metrics_host, metrics.registry)
+        except OSError as error:
+            raise _taken(settings.metrics_host, settings.metrics_port, error) from error
+        stack.callback(thread.join)
+        stack.callback(listener.server_close)
+        stack.callback(listener.shutdown)
+    return stack
+
+
+def _collections(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> CollectionSchedule | None:
     if not settings.gc_interval:
         return None
     arguments = (settings.root, "--durability", settings.durability)
     return CollectionSchedule(
-        namespace.catalog.store, settings.gc_interval, arguments, settings.collection_environment()
+        namespace.catalog.store,
+        settings.gc_interval,
+        arguments,
+        settings.collection_environment(),
+        observer=observer,
     )
 
 
@@ -161,10 +193,10 @@ def _check_usable(namespace: DirectoryNamespace) -> None:
         _log.critical("the catalog cannot be read, requests are answered with errors until it can: %s", error)
 
 
-def _open(settings: Settings) -> DirectoryNamespace:
+def _open(settings: Settings, observer: Observer = SILENT) -> DirectoryNamespace:
     properties: dict[str, Any] = dict(settings.namespace_properties())
     try:
-        return DirectoryNamespace(**properties)
+        return DirectoryNamespace(observer=observer, **properties)
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
         text = str(error)
         raise refusal(text if settings.root in text else f"{settings.root}: {text}") from error

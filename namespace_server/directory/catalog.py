@@ -24,6 +24,8 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.verifier import Verifier
+from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
@@ -36,6 +38,7 @@ from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
+from namespace_server.observation import SILENT, CatalogState, Observer
 
 logger = logging.getLogger(__name__)
 
@@ -68,19 +71,26 @@ class StoredCatalog:
     """The catalog below a store's root. Opening does no I/O; nothing is written before the first commit.
 
     Thread-safe. Several processes may have the same root open. `vendor` answers the storage options for clients.
+    `observer` is told of the work; of calls of the store by `store` itself, if that is a `MeteredStore`.
     """
 
-    def __init__(self, store: ObjectStore, options: CatalogOptions | None = None, vendor: Vendor | None = None) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        options: CatalogOptions | None = None,
+        vendor: Vendor | None = None,
+        observer: Observer = SILENT,
+    ) -> None:
         options = options or CatalogOptions()
         self.vendor = vendor or Vendor()
         self.store = store
         self.options = options
         # Each part knows only those above it; `unmanaged_manifests` is the promoter's `NameRepair`.
-        self.table = ManifestTable(store)
+        self.table = ManifestTable(store, observer=observer)
         self.record_maintenance = RecordMaintenance()
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
-        self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance)
+        self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance, observer)
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.branch_removal = BranchRemoval(store, self.table)
@@ -102,6 +112,7 @@ class StoredCatalog:
             self.promoter,
             self.record_maintenance,
             CommitLimits(options.group_limit, options.tries),
+            observer,
         )
         self.sweeper = Sweeper(
             store,
@@ -149,6 +160,23 @@ class StoredCatalog:
             return self.table.at(at)
         except ReferenceNotFound as error:
             raise TableVersionNotFoundError(f"catalog version {at} does not exist or is no longer kept") from error
+
+    def state(self) -> CatalogState | None:
+        """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
+        snapshot = self.table.known
+        if snapshot is None:
+            return None
+        state, disk = snapshot.state, snapshot.disk
+        return CatalogState(
+            version=snapshot.version,
+            committed_at=snapshot.timestamp_ms / 1_000 if snapshot.version else None,
+            age=elapsed_clock() - snapshot.listed_at,
+            rows=sum(fragment.live for fragment in disk.layout.fragments) if isinstance(disk, OnDisk) else 0,
+            entries={"namespace": len(state.namespaces), "table": len(state.tables), "record": len(state.records)},
+            open_records=len(state.open_records),
+            unpromoted=self.promoter.backlog(snapshot),
+            caches={"manifests": self.manifests.state},
+        )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:
         """Whether a snapshot is still the newest, and the key `vacant` is vacant; in one round trip."""

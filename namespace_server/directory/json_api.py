@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Final, TypeVar
 
@@ -39,6 +40,7 @@ from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.references.change_context import ChangeContext
 from namespace_server.directory.references.changes import CHANGES, make_once
+from namespace_server.observation import SILENT, CatalogState, Observer
 from table_data.batch_operations import StagedOperation
 
 logger = logging.getLogger(__name__)
@@ -67,18 +69,19 @@ T = TypeVar("T")
 class JsonCatalog:
     """A catalog whose requests and answers are JSON, with the names of the wire.
 
-    The properties are those of `DirectoryNamespace`. Raises the errors of `lance_namespace.errors`. Thread-safe.
+    The properties are those of `DirectoryNamespace`. The `observer` is told of the work on the catalog that they
+    describe; an opened `catalog` has its own. Raises the errors of `lance_namespace.errors`. Thread-safe.
     """
 
     READS: ClassVar[frozenset[str]] = frozenset(READS)
     CHANGES: ClassVar[frozenset[str]] = frozenset(CHANGES)
     WRITES: ClassVar[frozenset[str]] = CALLS
 
-    def __init__(self, *, catalog: StoredCatalog | None = None, **properties: str) -> None:
+    def __init__(self, *, catalog: StoredCatalog | None = None, observer: Observer = SILENT, **properties: str) -> None:
         self._manifests: ManifestStore | None = None
         self.storage_options = storage_options(properties)
         if catalog is None:
-            catalog, self._manifests = open_catalog(properties)
+            catalog, self._manifests = open_catalog(properties, observer)
         self.catalog = catalog
         self._rules = RequestRules(
             PathResolver(self.catalog.store.relative_path, self.catalog.store.uri),
@@ -122,7 +125,12 @@ class JsonCatalog:
         if snapshot is None:
             snapshot = self.catalog.snapshot()
         cached = self._cache.find(snapshot, cache_key)
-        return self._answer(snapshot, operation, request, cache_key) if cached is None else cached.answer
+        return self._answer(snapshot, operation, request, cache_key) if cached is None else self._cached(cached)
+
+    def state(self) -> CatalogState | None:
+        """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
+        known = self.catalog.state()
+        return None if known is None else replace(known, caches={**known.caches, "responses": self._cache.state})
 
     def newest(self) -> CatalogSnapshot:
         """The newest snapshot (one storage round trip)."""
@@ -137,7 +145,7 @@ class JsonCatalog:
         entry = self._cache.find(snapshot, cache_key)
         if entry is None or not (entry.vacant is None or self.catalog.is_vacant(entry.vacant)):
             return None
-        return entry.answer
+        return self._cached(entry)
 
     def takes_long(self, operation: str, request: Request, at: int | None) -> bool:
         """Whether a read may take more than some hundred microseconds on a local catalog.
@@ -290,10 +298,14 @@ class JsonCatalog:
         known = self.catalog.table.current
         cached = self._cache.find(known, cache_key)
         if cached is not None and cached.vacant is not None and self.catalog.is_newest(known, vacant=cached.vacant):
-            return cached.answer
+            return self._cached(cached)
         chain = (request_fields.table_id(request), request_fields.branch(request))
         snapshot = self.catalog.reconciled_snapshot(chain)
         return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain))
+
+    def _cached(self, entry: CachedResponse) -> Answer:
+        self._cache.note(hit=True)
+        return entry.answer
 
     def _answer(
         self,
@@ -307,6 +319,8 @@ class JsonCatalog:
     ) -> Answer:
         view = ReadContext(self.catalog, snapshot, pinned=pinned)
         answer = Answer(READS[operation](view, request), snapshot.version)
+        if cache_key is not None:
+            self._cache.note(hit=False)
         if cache_key is not None and view.lasting:
             subject = view.subject
             facts = () if subject is None else snapshot.facts(subject)

@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
+from lance_core.storage.wrappers.metered import MeteredStore
 from namespace_server.credentials.vending import VendingOptions, open_vendor
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.committing.writable import check_root
 from namespace_server.directory.model.limits import Limits
+from namespace_server.observation import SILENT, Observer
 
 _STORAGE = "storage."
 _VENDED = "vended."
@@ -24,10 +26,13 @@ def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
 
 
-def open_catalog(properties: Mapping[str, str]) -> tuple[StoredCatalog, ManifestStore | None]:
+def open_catalog(
+    properties: Mapping[str, str], observer: Observer = SILENT
+) -> tuple[StoredCatalog, ManifestStore | None]:
     """The catalog that the properties describe, and its manifest store, if it has one.
 
-    Reads and writes nothing below the root. Raises `ValueError`, `StorageError`.
+    The `observer` is told of all work, and each call of the store. Reads and writes nothing below the root. Raises
+    `ValueError`, `StorageError`.
     """
     settings = {key: str(value) for key, value in properties.items()}
     root = settings.pop("root", None)
@@ -45,12 +50,14 @@ def open_catalog(properties: Mapping[str, str]) -> tuple[StoredCatalog, Manifest
     options = _options(settings)
     store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none", **concurrency)
     check_root(store)
+    if observer is not SILENT:
+        store = MeteredStore(store, observer.storage_calls)
     if not url:
-        return StoredCatalog(store, options, vendor), None
+        return StoredCatalog(store, options, vendor, observer), None
     from namespace_server.store.manifests import open_manifest_store  # SQLAlchemy is loaded only where it is used
 
     manifests = open_manifest_store(url)
-    return StoredCatalog(ExternalManifestHandler(manifests).over(store), options, vendor), manifests
+    return StoredCatalog(ExternalManifestHandler(manifests).over(store), options, vendor, observer), manifests
 
 
 def _vending(settings: dict[str, str]) -> VendingOptions:

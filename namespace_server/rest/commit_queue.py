@@ -68,6 +68,11 @@ class CommitQueue:
         self._done = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @property
+    def accepted(self) -> int:
+        """The calls that are accepted and not yet answered. May be called by any thread."""
+        return self._accepted
+
     def start(self) -> None:
         """Start the threads, and accept calls on the running event loop."""
         self._loop = asyncio.get_running_loop()

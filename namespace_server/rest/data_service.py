@@ -20,6 +20,7 @@ from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
+from namespace_server.observation import PoolState
 from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
@@ -142,6 +143,11 @@ class DataService:
                 async with self._reads.rows(planned.job, planned.table) as rows:
                     chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
                     yield RowStream(chunks, planned.catalog_version, planned.table.version)
+
+    @property
+    def pools(self) -> Mapping[str, PoolState]:
+        """What the workers are doing now, by the name of their pool. May be called by any thread."""
+        return {"change": self._changes.state, "read": self._reads.state}
 
     def load(self) -> None:
         """Have loaded what workers need, so that the first request for one does not wait for it."""

@@ -25,11 +25,12 @@ _MAX_REQUEST_ID = 128
 
 
 class RequestContext:
-    """Outermost: gives each request an id, collects its headers, and logs the access.
+    """Outermost: gives each request an id, collects its headers, logs the access, and measures it.
 
     A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. Of a
     header that is there more than once the last one counts. Leaves in the scope for the others: `header_map`, the
-    headers by their lower-case names, and once the answer has begun `response_start`, the message that began it.
+    headers by their lower-case names, and once the answer has begun `response_start`, the message that began it. The
+    router leaves the `operation`.
     """
 
     def __init__(self, app: ASGIApp, service: CatalogService) -> None:
@@ -52,9 +53,12 @@ class RequestContext:
             return send(message)
 
         await self._app(scope, receive, send_with_id)
-        log = self._service.access_log
+        seconds = time.perf_counter() - began
+        metrics, log = self._service.metrics, self._service.access_log
+        if metrics is not None:
+            metrics.request(scope.get("operation", "unmatched"), _status(scope), seconds)
         if log is not None:
-            log.add(_access(scope, began, request_id))
+            log.add(_access(scope, seconds, request_id))
 
     def _request_id(self, headers: Headers) -> bytes:
         given = headers.get(REQUEST_ID)
@@ -63,15 +67,21 @@ class RequestContext:
         return b"%b-%x" % (self._prefix, next(self._numbers))
 
 
-def _access(scope: Scope, began: float, request_id: bytes) -> LoggedRequest:
+def _status(scope: Scope) -> int:
+    """The status of the answer; 0 where none has begun."""
+    status: int = scope["response_start"]["status"] if "response_start" in scope else 0
+    return status
+
+
+def _access(scope: Scope, seconds: float, request_id: bytes) -> LoggedRequest:
     start = scope.get("response_start", {})
     version = dict(start.get("headers", ())).get(CATALOG_VERSION)
     return LoggedRequest(
         time.time(),
         scope["method"][:SHOWN_METHOD],
         scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
-        start.get("status", 0),
-        time.perf_counter() - began,
+        _status(scope),
+        seconds,
         scope.get("principal"),
         None if version is None else version.decode(),
         request_id.decode(),

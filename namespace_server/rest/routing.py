@@ -100,6 +100,7 @@ class Router:
         route, handler = self._fast[found.lastindex - 1]
         if scope["method"] not in route.methods:
             raise HTTPException(405, headers={"Allow": ", ".join(route.methods)})
+        scope["operation"] = route.operation
         response = await handler(Exchange(scope, receive, self._service, route.path, (found[found.lastindex],)))
         await response(scope, receive, send)
 
@@ -107,6 +108,7 @@ class Router:
         """The handler as FastAPI calls it."""
 
         async def endpoint(request: Request) -> Response:
+            request.scope["operation"] = route.operation
             segments = tuple(request.path_params.values())
             exchange = Exchange(
                 request.scope, request.receive, self._service, route.path, segments, public=route.public

@@ -16,6 +16,8 @@ from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observation import ServerState
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
@@ -55,11 +57,15 @@ class CatalogService:
         authenticator: Authenticator,
         limits: RequestLimits | None = None,
         access_log: AccessLog | None = None,
+        metrics: ServerMetrics | None = None,
     ) -> None:
         self.namespace = namespace
         self.authenticator = authenticator
         self.limits = limits or RequestLimits()
         self.access_log = access_log
+        self.metrics = metrics
+        if metrics is not None:
+            metrics.watch(self.state)
         self.bodies = BodyReader(self.limits)
         # One worker is enough where promotion is a link; on remote stores the next group flips while one promotes.
         self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=self.limits.queue_capacity)
@@ -78,6 +84,15 @@ class CatalogService:
         if self._data is None:
             self._data = DataService(self.namespace.tables(), self._commit_change, self.limits.data)
         return self._data
+
+    def state(self) -> ServerState:
+        """What the server is doing now. Waits for nothing; may be called by any thread."""
+        return ServerState(
+            catalog=self.namespace.state(),
+            queued=self._commits.accepted,
+            queue_capacity=self.limits.queue_capacity,
+            pools={} if self._data is None else self._data.pools,
+        )
 
     @property
     def catalog_version(self) -> int:

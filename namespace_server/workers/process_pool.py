@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.observation import PoolState
 from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess
 from table_data.errors import WorkFailed
@@ -53,6 +54,7 @@ class ProcessPool:
         self._closed = False
         self._relief = 0
         self._starting = 0
+        self._lost = 0
         self._begun = 0.0
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -68,6 +70,13 @@ class ProcessPool:
             self._end(process)
         while self._background:
             await asyncio.gather(*self._background)
+
+    @property
+    def state(self) -> PoolState:
+        """What the processes are doing now. May be called by any thread."""
+        free = sum(process is not None for process in list(self._free))
+        waiting = sum(not turn.done() for turn in list(self._turns))
+        return PoolState(max(0, len(self._started) - free), free, waiting, self._lost)
 
     @property
     def is_waited_for(self) -> bool:
@@ -143,6 +152,7 @@ class ProcessPool:
         if process.awaits_reply:
             process.kill()
         if process.is_killed:
+            self._lost += 1
             self._end(process)
         else:
             self._put_back(process)

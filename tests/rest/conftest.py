@@ -60,6 +60,9 @@ class EchoCatalog:
         self.started = False
         self.closed = False
 
+    def state(self) -> None:
+        return None
+
     def newest(self) -> int:
         self.looks += 1
         if self.failure is not None:

@@ -341,7 +341,7 @@ class TestErrors:
 
     def test_a_conflict_says_which_operation_failed(self, serve: Any, echo_catalog: Any) -> None:
         detail = ConflictDetail(1, ("ws", "t"), None, 3, 4, "txn", "rebase onto version 4")
-        echo_catalog.failure = BatchConflict("version 3 of ws$t exists", detail)
+        echo_catalog.failure = BatchConflict("version 3 of ws$t exists", detail, "create_table_version")
         with httpx.Client(base_url=serve(echo_catalog).url) as http:
             response = http.post("/v1/table/batch-commit", json={"operations": []})
         refused(response, 409, 14)

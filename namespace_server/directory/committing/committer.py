@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
-from lance_namespace.errors import LanceNamespaceError
+from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import StorageError
 from lance_core.format.manifest import Identity
@@ -49,6 +50,7 @@ from namespace_server.directory.manifest_table.flip import (
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import (
+    BatchConflict,
     CatalogBusy,
     CatalogDamaged,
     CatalogTooNew,
@@ -60,8 +62,18 @@ from namespace_server.directory.model.operations import Batch, UndropNamespace, 
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.observation import SILENT, BatchOutcome, Observer
+from namespace_server.observation import FlipOutcome as ObservedOutcome
 
 logger = logging.getLogger(__name__)
+
+
+_FLIP_OUTCOMES: Final[Mapping[type, ObservedOutcome]] = {
+    FlipCommitted: "committed",
+    FlipLost: "lost",
+    FlipSuperseded: "superseded",
+    FlipUnknown: "unknown",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,7 @@ class Committer:
     """Commits batches in groups, without waiting for groups to form. Thread-safe.
 
     `last_commit` is the time, by `time.monotonic`, at which the last call of `commit` ended; 0.0 before the first one.
+    The `observer` is told of the steps, and of what became of each batch.
     """
 
     def __init__(
@@ -109,6 +122,7 @@ class Committer:
         promoter: Promoter,
         record_maintenance: RecordMaintenance,
         limits: CommitLimits,
+        observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._table = table
@@ -118,6 +132,7 @@ class Committer:
         self._promoter = promoter
         self._record_maintenance = record_maintenance
         self._limits = limits
+        self._observer = observer
         self._carried = _OtherChanges(record_maintenance.plan)
         self._planner = GroupPlanner(store, manifests, promoter)
         self._leftovers = Leftovers(store)
@@ -132,10 +147,13 @@ class Committer:
         Batches are independent: each is all or nothing, and one's rejection never fails another. The verdict of a batch
         that could not be planned, because the catalog or a store could not be read, says that nothing was done (A3).
         """
+        began = time.monotonic()
         try:
-            return self._commit(batches)
+            decided = self._commit(batches)
         finally:
             self.last_commit = time.monotonic()
+        self._report(decided, time.monotonic() - began)
+        return decided
 
     def _commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
         chains = [frozenset(chains_of(batch.operations)) for batch in batches]
@@ -144,7 +162,8 @@ class Committer:
             named = set().union(*chains)
             if any(snapshot.table(table_id) is None for table_id, _ in named) or any(map(_is_undrop, batches)):
                 snapshot = self._table.refresh()
-            findings = self._verifier.verify(batches, snapshot)
+            with self._observer.step("verify"):
+                findings = self._verifier.verify(batches, snapshot)
         except Exception as error:  # noqa: BLE001 - nothing was sent yet
             _log_failure(len(batches), error)
             return [
@@ -206,6 +225,7 @@ class Committer:
         """
         if not group:
             return []
+        self._observer.group(len(group))
         try:
             return self._conclude(*self._commit_changes(group))
         except CommitOutcomeUnknown as unknown:
@@ -237,10 +257,12 @@ class Committer:
         """
         snapshot, found = self._table.current, NOTHING_FOUND
         for tries in range(1, self._limits.tries + 1):
-            attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
-            flip = self._prepare(attempt, changes)
+            with self._observer.step("plan"):
+                attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
+                flip = self._prepare(attempt, changes)
             try:
-                observed = self._write(attempt, flip)
+                with self._observer.step("stage"):
+                    observed = self._write(attempt, flip)
             except BaseException:
                 self._leftovers.add(attempt, flip)
                 raise
@@ -255,7 +277,7 @@ class Committer:
             _decide(attempt, snapshot, only_final=True)
             if flip is None:
                 return attempt, snapshot
-            outcome = self._send(flip, attempt)
+            outcome = self._send(flip, attempt, tries)
             if isinstance(outcome, FlipCommitted):
                 return attempt, outcome.snapshot
             if isinstance(outcome, FlipUnknown):
@@ -312,19 +334,23 @@ class Committer:
         else:
             logger.error("%s was written after its branch was deleted, and is removed", path)
 
-    def _send(self, flip: Flip, attempt: GroupAttempt) -> FlipOutcome:
+    def _send(self, flip: Flip, attempt: GroupAttempt, tries: int) -> FlipOutcome:
         """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""
         _mark(attempt, sent=True)
         try:
             outcome = self._table.commit(flip)
         except StorageError:
+            self._observer.flip("failed", tries)
             _mark(attempt, sent=False)
             self._leftovers.add(attempt, flip)
             raise
+        self._observer.flip(_FLIP_OUTCOMES[type(outcome)], tries)
         if isinstance(outcome, FlipLost | FlipSuperseded):
             _mark(attempt, sent=False)
         elif isinstance(outcome, FlipCommitted):
             self._promoter.forget(self._record_maintenance.conclude(outcome.snapshot))
+            if attempt.adopted:
+                self._observer.adopted(len(attempt.adopted))
         return outcome
 
     def _await_next_try(
@@ -362,7 +388,8 @@ class Committer:
         entries = [version.entry for plan in published for version in plan.published]
         try:
             if entries:
-                self._promoter.promote(entries)
+                with self._observer.step("promote"):
+                    self._promoter.promote(entries)
         except Exception:
             logger.exception("promotion is left to the sweep")
         finally:  # promotion does not change these verdicts, and other threads wait for them
@@ -370,6 +397,20 @@ class Committer:
                 if pending.verdict is not None:
                     pending.decided.set()
         return any(pending.verdict is None for pending in group)
+
+    def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:
+        for pending in decided:
+            self._observer.batch(_outcome_of(pending.verdict), seconds)
+            if isinstance(pending.verdict, BatchConflict):
+                self._observer.conflict(pending.verdict.operation, pending.verdict.committed)
+
+
+def _outcome_of(verdict: Verdict | None) -> BatchOutcome:
+    if isinstance(verdict, Plan):
+        return "committed"
+    if isinstance(verdict, CommitOutcomeUnknown):
+        return "unknown"
+    return "failed" if isinstance(verdict, ServiceUnavailableError | InternalError | CatalogTooNew) else "rejected"
 
 
 def _is_undrop(batch: Batch) -> bool:

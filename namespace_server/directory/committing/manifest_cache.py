@@ -14,6 +14,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.planning.planning_context import PlannedVersion
+from namespace_server.observation import CacheState, HitCount
 
 CacheKey = tuple[str, str | None, int, str]
 """Location, branch, version and SHA-256: the place of a manifest and its content."""
@@ -41,6 +42,7 @@ class ManifestCache:
         self._size = 0
         self._lock = threading.Lock()
         self._files: OrderedDict[CacheKey, ManifestFile] = OrderedDict()
+        self._uses = HitCount()
 
     def get(self, entry: VersionEntry) -> ManifestFile | None:
         """The manifest of a row, if it is cached."""
@@ -66,6 +68,7 @@ class ManifestCache:
     def load(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, cached or read. Raises `NotFound`, `StorageError`, `CorruptFile`."""
         file = self.get(entry)
+        self._uses.add(hit=file is not None)
         if file is None:
             file = parse_manifest_file(self._reader.read(entry), expected_version=entry.version, lazily=True)
             self.put(entry, file)
@@ -94,6 +97,11 @@ class ManifestCache:
     def size(self) -> int:
         """The bytes that count against the limit."""
         return self._size
+
+    @property
+    def state(self) -> CacheState:
+        """How often `load` found a manifest here and how often it read one, and the size."""
+        return self._uses.state(self._size)
 
     def keep(self, planned: Iterable[PlannedVersion]) -> None:
         """Cache manifests that have just become heads."""

@@ -87,6 +87,10 @@ class Promoter:
         """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
         return self._is_done(entry) or _open_path(entry, snapshot) is None
 
+    def backlog(self, snapshot: CatalogSnapshot) -> int:
+        """The number of versions of open records that were not seen to have their canonical names."""
+        return sum(place not in self._promoted for place in snapshot.state.open_places)
+
     def locate(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> VersionEntry:
         """The entry with its full staged path, which the open record has."""
         return _staged_at(entry, _open_path(entry, snapshot))

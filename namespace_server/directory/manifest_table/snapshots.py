@@ -53,6 +53,11 @@ class Snapshots:
         self._next: tuple[CatalogSnapshot | None, str] = (None, "")
 
     @property
+    def known(self) -> CatalogSnapshot | None:
+        """The newest snapshot that this process knows, if there is one. Never reads storage."""
+        return self._current
+
+    @property
     def current(self) -> CatalogSnapshot:
         """The newest snapshot that this process knows; storage is read only if there is none yet."""
         return self._current or self.refresh()

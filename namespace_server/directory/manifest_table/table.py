@@ -29,6 +29,7 @@ from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class CatalogHistoryEntry:
 class ManifestTable:
     """The dataset at key `path` of `store`. Thread-safe.
 
-    `now` gives nanoseconds since the epoch. For `listing_interval` see `Snapshots`.
+    `now` gives nanoseconds since the epoch. For `listing_interval` see `Snapshots`. The `observer` is told of the steps
+    of a commit.
     """
 
     def __init__(
@@ -68,10 +70,12 @@ class ManifestTable:
         path: str = MANIFEST_TABLE,
         now: Callable[[], int] = time.time_ns,
         listing_interval: float = LISTING_INTERVAL,
+        observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._path = path
         self._now = now
+        self._observer = observer
         self._newest = NewestVersion(store, path)
         self._snapshots = Snapshots(store, path, self._newest, listing_interval)
 
@@ -79,6 +83,11 @@ class ManifestTable:
     def current(self) -> CatalogSnapshot:
         """See `Snapshots.current`."""
         return self._snapshots.current
+
+    @property
+    def known(self) -> CatalogSnapshot | None:
+        """The newest snapshot that this process knows, if there is one. Never reads storage."""
+        return self._snapshots.known
 
     def refresh(self) -> CatalogSnapshot:
         """See `Snapshots.refresh`."""
@@ -169,7 +178,8 @@ class ManifestTable:
         written, and nothing will be.
         """
         began = elapsed_clock()
-        outcome = claim_slot(self._store, flip.path, flip.manifest)
+        with self._observer.step("flip"):
+            outcome = claim_slot(self._store, flip.path, flip.manifest)
         if isinstance(outcome, SlotUnknown):
             return FlipUnknown(outcome.reason)
         if isinstance(outcome, SlotLost):
@@ -177,7 +187,8 @@ class ManifestTable:
             return self._trace(flip, began, won=False) if outcome.answer_was_lost else FlipLost(outcome.data)
         asked_at = elapsed_clock()
         try:
-            proved = self._newest.is_newest(flip.version, flip.disk.scheme)
+            with self._observer.step("prove"):
+                proved = self._newest.is_newest(flip.version, flip.disk.scheme)
         except StorageError as error:
             return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
         return self._committed(flip, asked_at) if proved else self._trace(flip, began, won=True)

@@ -111,11 +111,16 @@ def namespace_exists(namespace_id: ObjectId) -> NamespaceAlreadyExistsError:
 
 
 class BatchConflict(ConcurrentModificationError):
-    """A concurrent change stands in the way, and it can be described at this moment (P8)."""
+    """A concurrent change stands in the way, and it can be described at this moment (P8).
 
-    def __init__(self, message: str, failure: ConflictDetail) -> None:
+    `operation` is the one that was refused, `committed` the one that it met, `unknown` where nothing tells it.
+    """
+
+    def __init__(self, message: str, failure: ConflictDetail, operation: str, committed: str | None = None) -> None:
         super().__init__(message)
         self.failures = [failure.as_json()]
+        self.operation = operation
+        self.committed = committed or "unknown"
 
 
 class CommitOutcomeUnknown(ServiceUnavailableError):

@@ -162,13 +162,18 @@ def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersi
     if actual != operation.version:
         message = f"{chain_name(operation)}: expected version {operation.version} to be the head, found {actual}"
         hint = f"read version {actual} and redo what depended on version {operation.version}"
-        raise BatchConflict(message, conflict_detail(builder, index, operation, operation.version, hint))
+        raise _refused(builder, index, operation, message, hint)
     replaced = None if head is None else replacement(head, operation.manifest_sha256)
     if replaced is not None:
         message = f"{chain_name(operation)}: {replaced}"
         hint = f"read version {actual} again and redo what depended on it"
-        raise BatchConflict(message, conflict_detail(builder, index, operation, operation.version, hint))
+        raise _refused(builder, index, operation, message, hint)
     return {}
+
+
+def _refused(builder: PlanBuilder, index: int, operation: AssertTableVersion, message: str, hint: str) -> BatchConflict:
+    detail = conflict_detail(builder, index, operation, operation.version, hint)
+    return BatchConflict(message, detail, operation.name)
 
 
 def _expected_version(operation: CreateTableVersion, head: VersionEntry | None) -> int | None:
@@ -253,7 +258,9 @@ def _version_exists(
     top = version if head is None else head.version
     message = f"version {version} of {chain_name(operation)} exists already with different content; the head is {top}"
     hint = f"rebase onto version {top} and commit version {top + 1}"
-    return BatchConflict(message, conflict_detail(builder, index, operation, top + 1, hint, winner=version))
+    return BatchConflict(
+        message, conflict_detail(builder, index, operation, top + 1, hint, winner=version), operation.name
+    )
 
 
 def _wrong_number(operation: CreateTableVersion, head: VersionEntry | None, expected: int) -> LanceNamespaceError:

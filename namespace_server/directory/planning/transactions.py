@@ -120,7 +120,8 @@ def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction,
     replaced = replacement(parent, operation.manifest_sha256)
     if replaced is not None:
         hint = f"retryable: {replaced}; begin the branch at the version that there is"
-        raise BatchConflict(f"{place}: {replaced}", conflict_detail(builder, index, operation, clone.ref_version, hint))
+        detail = conflict_detail(builder, index, operation, clone.ref_version, hint)
+        raise BatchConflict(f"{place}: {replaced}", detail, "clone")
     prepared = _prepare(builder, index, operation, table, Basis(cloned=parent))
     return _publish(builder, index, operation, table, prepared, "V2")
 
@@ -178,12 +179,14 @@ def _prepare(
             else "it cannot be redone as is"
         )
         hint = f"{'retryable' if isinstance(error, RetryableTransaction) else 'incompatible'}: {error.reason}; {redo}"
-        raise _conflict(builder, index, operation, hint) from error
+        raise _conflict(builder, index, operation, hint, error.committed) from error
     except (InvalidTransaction, UnsupportedFeature) as error:
         raise InvalidInputError(f"{place}: {error}") from error
 
 
-def _conflict(builder: PlanBuilder, index: int, operation: CommitTransaction, hint: str) -> LanceNamespaceError:
+def _conflict(
+    builder: PlanBuilder, index: int, operation: CommitTransaction, hint: str, committed: str | None = None
+) -> LanceNamespaceError:
     message = f"transaction {operation.transaction.uuid} on {chain_name(operation)}: {hint}"
     head = builder.base.head(operation.id, operation.branch)
     mine = builder.view(operation.id).head(operation.id, operation.branch)
@@ -191,4 +194,5 @@ def _conflict(builder: PlanBuilder, index: int, operation: CommitTransaction, hi
         mine is not None and builder.base.version_entry(operation.id, operation.branch, mine.version) is None
     ):
         return InvalidInputError(f"{message} (the conflicting version is made by the same batch)")
-    return BatchConflict(message, conflict_detail(builder, index, operation, operation.transaction.read_version, hint))
+    detail = conflict_detail(builder, index, operation, operation.transaction.read_version, hint)
+    return BatchConflict(message, detail, operation.transaction.WhichOneof("operation") or "unknown", committed)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from namespace_server.answer import Answer
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observation import CacheState, HitCount
 
 CACHE_BYTES: Final = 64 << 20
 MAX_KEY_BYTES: Final = 4 << 10
@@ -50,6 +51,11 @@ class ResponseCache:
         self._lock = threading.Lock()
         self._entries: dict[Hashable, CachedResponse] = {}
         self._size = 0
+        self._uses = HitCount()
+
+    def note(self, *, hit: bool) -> None:
+        """Count an answer that was given from the cache, or one that could have been and was not."""
+        self._uses.add(hit=hit)
 
     def find(self, snapshot: CatalogSnapshot, key: Hashable) -> CachedResponse | None:
         """The entry under a key, if it holds in this snapshot."""
@@ -83,6 +89,11 @@ class ResponseCache:
     def size(self) -> int:
         """The bytes that count against the limit."""
         return self._size
+
+    @property
+    def state(self) -> CacheState:
+        """The answers that were noted, and the size."""
+        return self._uses.state(self._size)
 
 
 def _key_bytes(key: Hashable) -> int:

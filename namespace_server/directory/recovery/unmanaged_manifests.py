@@ -33,6 +33,7 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, CommitTransaction
 from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)
 
@@ -73,11 +74,13 @@ class UnmanagedManifests:
         table: ManifestTable,
         reader: ManifestReader,
         record_maintenance: RecordMaintenance,
+        observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._table = table
         self._reader = reader
         self._record_maintenance = record_maintenance
+        self._observer = observer
         self._pending = True
         self._looked_at = 0.0
         self._sent: dict[str, QuarantinedFile] = {}
@@ -290,7 +293,7 @@ class UnmanagedManifests:
     def _keep(self, path: str, data: bytes) -> None:
         item = QuarantinedFile(str(uuid.uuid4()), path)
         self._store.put_if_absent(item.kept_at, data)
-        _log(item)
+        self._note(item)
 
     def _move(self, found: ManifestLocation, judged: bytes) -> None:
         """Move a file to quarantine; move it back if its bytes are not those `judged`: the name was repaired.
@@ -302,7 +305,7 @@ class UnmanagedManifests:
         self._store.rename_if_absent(found.path, item.kept_at)
         data = self._store.get(item.kept_at)
         if data == judged:
-            _log(item)
+            self._note(item)
             return
         try:
             self._store.put_if_absent(found.path, data)
@@ -310,20 +313,20 @@ class UnmanagedManifests:
             return
         self._store.delete(item.kept_at)
 
+    def _note(self, item: QuarantinedFile) -> None:
+        self._observer.quarantined()
+        logger.error(
+            "unmanaged commit at %s is moved to quarantine, %s: its name, or that of a file below it, is a row's, or "
+            "it is not built on the head, or its files are gone or may go",
+            item.path,
+            item.kept_at,
+        )
+
 
 def _removed_with_branch(item: QuarantinedFile, data: bytes, snapshot: CatalogSnapshot) -> str | None:
     """Why a file of a branch that was deleted is not committed again; None if it is none."""
     removed = snapshot.removed_versions(item.base)
     return "its branch was deleted with it" if removed and hashlib.sha256(data).hexdigest() in removed else None
-
-
-def _log(item: QuarantinedFile) -> None:
-    logger.error(
-        "unmanaged commit at %s is moved to quarantine, %s: its name, or that of a file below it, is a row's, or it "
-        "is not built on the head, or its files are gone or may go",
-        item.path,
-        item.kept_at,
-    )
 
 
 def _not_built_on(

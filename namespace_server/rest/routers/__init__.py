@@ -9,6 +9,7 @@ indices        indices of tables
 queries        reads of rows
 unsupported    published operations that this server does not serve
 health         probes
+metrics        what the server measures
 documentation  the OpenAPI document and the pages that show it
 """
 
@@ -20,6 +21,7 @@ from namespace_server.rest.routers import (
     documentation,
     health,
     indices,
+    metrics,
     namespaces,
     queries,
     references,
@@ -47,5 +49,5 @@ OPERATIONS: tuple[Route, ...] = (
 )
 """The operations that are served, in the order in which they are matched: the most frequent first."""
 
-ROUTES: tuple[Route, ...] = (*OPERATIONS, *health.ROUTES, *documentation.ROUTES, *unsupported.ROUTES)
+ROUTES: tuple[Route, ...] = (*OPERATIONS, *health.ROUTES, *metrics.ROUTES, *documentation.ROUTES, *unsupported.ROUTES)
 """All routes."""

@@ -1,0 +1,197 @@
+"""Counts and times the work of one server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from importlib.metadata import version
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from namespace_server.metrics.distributions import Distributions, Observe
+from namespace_server.metrics.state import StateCollector
+from namespace_server.observation import BatchOutcome, CollectionRun, FlipOutcome, Observer, ServerState, Step
+
+PREFIX: Final = "lance_namespace_"
+"""What the names of all metrics begin with, but those of the process."""
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
+STEP_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+STORAGE_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+GROUP_BUCKETS: Final = (1, 2, 4, 8, 16, 32, 64)
+TRY_BUCKETS: Final = (1, 2, 3, 5, 10, 20)
+
+disable_created_metrics()  # type: ignore[no-untyped-call] # this format has no place for them but a time series each
+
+
+class ServerMetrics(Observer):
+    """What a server has done since its start. Thread-safe.
+
+    Labels are words of this project: operations, kinds, outcomes. None is made of what clients send.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._state = StateCollector(PREFIX)
+        self.registry.register(self._state)
+        self._define_requests()
+        self._define_commits()
+        self._define_collections()
+        self._requests: dict[tuple[str, int], Observe] = {}
+
+    def _define_requests(self) -> None:
+        self._request_seconds = self._histogram(
+            "request_seconds",
+            "Requests by operation and class of status, from the head of the request to the end of the answer.",
+            ("operation", "status"),
+            REQUEST_BUCKETS,
+        )
+        self._storage_seconds = self._histogram(
+            "storage_seconds",
+            "Calls of the object store by kind and outcome, with the retries within them; without those of workers.",
+            ("kind", "outcome"),
+            STORAGE_BUCKETS,
+        )
+        build = self._gauge("build_info", "1, with the release of the server as its label.", ("version",))
+        build.labels(version("lance-namespace-server")).set(1)
+
+    def _define_commits(self) -> None:
+        self._batch_seconds = self._histogram(
+            "batch_seconds",
+            "Batches by outcome, from the hand-over to the committer to the verdict.",
+            ("outcome",),
+            REQUEST_BUCKETS,
+        )
+        self._conflicts = self._counter(
+            "conflicts", "Batches rejected for a conflict: their operation, and the committed one.", _PAIR
+        )
+        self._group_batches = self._histogram(
+            "group_batches", "Batches that shared a round of the commit loop.", (), GROUP_BUCKETS
+        ).of()
+        self._flips = self._counter("flips", "Commit steps of the catalog's own dataset by outcome.", ("outcome",))
+        self._tries = self._histogram(
+            "flip_tries",
+            "Tries of a commit until its flip was won, with those that ended before the commit step.",
+            (),
+            TRY_BUCKETS,
+        ).of()
+        seconds = self._histogram("step_seconds", "Steps of the commit of a group of batches.", ("step",), STEP_BUCKETS)
+        self._steps = {step: seconds.of(step) for step in _STEPS}
+        self._adopted = self._counter(
+            "adopted_versions", "Versions that were committed around the catalog, and taken into it."
+        )
+        self._quarantined = self._counter(
+            "quarantined_files", "Files that were committed around the catalog, and moved to quarantine."
+        )
+
+    def _define_collections(self) -> None:
+        self._collections = self._counter(
+            "collections", "Collections of garbage that this server has run, by outcome.", ("outcome",)
+        )
+        self._collected_files = self._counter("collected_files", "Files that collections of garbage removed.")
+        self._collected_bytes = self._counter(
+            "collected_bytes", "Bytes of the files that collections of garbage removed."
+        )
+        self._collection_end = self._gauge(
+            "collection_end_timestamp_seconds",
+            "End of the last collection of garbage that this server has run; 0 before the first.",
+        )
+        self._collection_seconds = self._gauge("collection_seconds", "Duration of the last collection of garbage.")
+        self._collection_left = self._gauge(
+            "collection_left_tables", "Tables that the last collection of garbage could not judge."
+        )
+
+    def watch(self, state: Callable[[], ServerState]) -> None:
+        """Take the rest from this state, each time the metrics are asked for. It must not wait for anything."""
+        self._state.watch(state)
+
+    def exposition(self) -> bytes:
+        """All metrics, as `CONTENT_TYPE`. Takes milliseconds."""
+        return generate_latest(self.registry)
+
+    def request(self, operation: str, status: int, seconds: float) -> None:
+        """A request was answered with this HTTP status; 0: the connection was closed without an answer."""
+        key = (operation, status // 100)
+        observe = self._requests.get(key)
+        if observe is None:
+            shown = f"{key[1]}xx" if key[1] else "none"
+            observe = self._requests[key] = self._request_seconds.of(operation, shown)
+        observe(seconds)
+
+    def storage_calls(self, kind: str, outcome: str) -> Observe:
+        """See `Observer`."""
+        return self._storage_seconds.of(kind, outcome)
+
+    def step(self, step: Step) -> AbstractContextManager[object]:
+        """See `Observer`."""
+        return _timed(self._steps[step])
+
+    def group(self, batches: int) -> None:
+        """See `Observer`."""
+        self._group_batches(batches)
+
+    def flip(self, outcome: FlipOutcome, tries: int) -> None:
+        """See `Observer`."""
+        self._flips.labels(outcome).inc()
+        if outcome == "committed":
+            self._tries(tries)
+
+    def batch(self, outcome: BatchOutcome, seconds: float) -> None:
+        """See `Observer`."""
+        self._batch_seconds.of(outcome)(seconds)
+
+    def conflict(self, operation: str, committed: str) -> None:
+        """See `Observer`."""
+        self._conflicts.labels(operation, committed).inc()
+
+    def adopted(self, versions: int) -> None:
+        """See `Observer`."""
+        self._adopted.inc(versions)
+
+    def quarantined(self) -> None:
+        """See `Observer`."""
+        self._quarantined.inc()
+
+    def collection(self, run: CollectionRun) -> None:
+        """See `Observer`."""
+        self._collections.labels(_COLLECTION_OUTCOMES[run.complete]).inc()
+        self._collected_files.inc(run.files)
+        self._collected_bytes.inc(run.size)
+        self._collection_end.set_to_current_time()
+        self._collection_seconds.set(run.seconds)
+        self._collection_left.set(run.left)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        return Counter(PREFIX + name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, labels: tuple[str, ...], bounds: tuple[float, ...]) -> Distributions:
+        made = Distributions(PREFIX + name, text, labels, bounds)
+        self.registry.register(made)
+        return made
+
+
+_PAIR: Final = ("operation", "committed")
+_STEPS: Final[tuple[Step, ...]] = ("verify", "plan", "stage", "flip", "prove", "promote")
+_COLLECTION_OUTCOMES: Final[Mapping[bool | None, str]] = {True: "complete", False: "partial", None: "failed"}
+
+
+@contextmanager
+def _timed(observe: Observe) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        observe(time.perf_counter() - began)

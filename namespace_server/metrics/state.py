@@ -1,0 +1,92 @@
+"""Metrics that are read from the state of a server when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from namespace_server.observation import CatalogState, PoolState, ServerState
+
+
+class StateCollector(Collector):
+    """The state of a server as metrics whose names begin with `prefix`; of an idle one while there is none to watch."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._read: Callable[[], ServerState] = ServerState
+
+    def watch(self, read: Callable[[], ServerState]) -> None:
+        """Read this state from now on."""
+        self._read = read
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics now."""
+        state = self._read()
+        yield self._gauge("queued_changes", "Changes accepted and not yet answered.", state.queued)
+        yield self._gauge(
+            "queue_capacity", "Most changes that may be accepted and not yet answered.", state.queue_capacity
+        )
+        yield from self._pools(state)
+        if state.catalog is not None:
+            yield from self._catalog(state.catalog)
+
+    def _pools(self, state: ServerState) -> Iterable[Metric]:
+        workers = self._family("workers", "Worker processes by pool and state.", "pool", "state")
+        waiting = self._family("waiting_jobs", "Jobs on rows that wait for a worker process.", "pool")
+        lost = CounterMetricFamily(
+            f"{self._prefix}lost_workers",
+            "Worker processes that ended in a job: by an error, at a bound of time or memory, or with their client.",
+            labels=["pool"],
+        )
+        for name, pool in state.pools.items():
+            _add_pool(name, pool, workers, waiting, lost)
+        yield from (workers, waiting, lost)
+
+    def _catalog(self, catalog: CatalogState) -> Iterable[Metric]:
+        yield self._gauge("catalog_version", "The newest catalog version that this server knows.", catalog.version)
+        committed = self._family("catalog_commit_timestamp_seconds", "Time of the last flip that this server knows.")
+        if catalog.committed_at is not None:
+            committed.add_metric([], catalog.committed_at)
+        yield committed
+        yield self._gauge(
+            "snapshot_age_seconds", "Seconds since a listing proved the snapshot in memory the newest.", catalog.age
+        )
+        yield self._gauge("catalog_rows", "Rows of the catalog's own dataset.", catalog.rows)
+        entries = self._family("catalog_entries", "Namespaces, tables and records of batches in the catalog.", "kind")
+        for kind, count in catalog.entries.items():
+            entries.add_metric([kind], count)
+        yield entries
+        yield self._gauge(
+            "promotion_backlog",
+            "Committed versions that are not known to have their canonical names.",
+            catalog.unpromoted,
+        )
+        yield self._gauge("open_records", "Batches that are committed and not cleaned up after.", catalog.open_records)
+        yield from self._caches(catalog)
+
+    def _caches(self, catalog: CatalogState) -> Iterable[Metric]:
+        name = f"{self._prefix}cache_lookups"
+        lookups = CounterMetricFamily(name, "Lookups in caches by result.", labels=["cache", "result"])
+        size = self._family("cache_bytes", "Bytes that count against the limit of a cache.", "cache")
+        for cache, used in catalog.caches.items():
+            lookups.add_metric([cache, "hit"], used.hits)
+            lookups.add_metric([cache, "miss"], used.misses)
+            size.add_metric([cache], used.size)
+        yield from (lookups, size)
+
+    def _gauge(self, name: str, text: str, value: float) -> Metric:
+        return GaugeMetricFamily(self._prefix + name, text, value=value)
+
+    def _family(self, name: str, text: str, *labels: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(self._prefix + name, text, labels=labels)
+
+
+def _add_pool(
+    name: str, pool: PoolState, workers: GaugeMetricFamily, waiting: GaugeMetricFamily, lost: CounterMetricFamily
+) -> None:
+    workers.add_metric([name, "busy"], pool.busy)
+    workers.add_metric([name, "free"], pool.free)
+    waiting.add_metric([name], pool.waiting)
+    lost.add_metric([name], pool.lost)

@@ -1,0 +1,161 @@
+"""What a server reports of its work: as it happens, to an `Observer`, and as its state when it is asked for.
+
+This module measures nothing and needs no library of metrics. `namespace_server.metrics` does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+Step = Literal["verify", "plan", "stage", "flip", "prove", "promote"]
+"""A step on the way of a group of batches. Another process that wins has the steps from `plan` on taken again."""
+BatchOutcome = Literal["committed", "rejected", "unknown", "failed"]
+"""Of a batch. `failed`: nothing was done, because of the server or its storage and not because of the batch."""
+FlipOutcome = Literal["committed", "lost", "superseded", "unknown", "failed"]
+"""Of one commit step of the catalog's own dataset. `failed`: the store refused it."""
+
+_NOTHING: Final = nullcontext()
+
+
+def _ignore(_seconds: float) -> None:
+    """Measure nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRun:
+    """A collection of garbage that a server started and saw to its end.
+
+    `complete` is None if it failed. `left` is the number of tables that it could not judge.
+    """
+
+    complete: bool | None
+    seconds: float
+    files: int = 0
+    size: int = 0
+    left: int = 0
+
+
+class Observer:
+    """Is told of the work on one catalog, by any thread. This one ignores it; subclasses measure.
+
+    No method raises, blocks, or learns names of tables or principals.
+    """
+
+    def storage_calls(self, kind: str, outcome: str) -> Callable[[float], None]:
+        """What is told the seconds of each call of the object store; see `lance_core.storage.wrappers.metered`."""
+        del kind, outcome
+        return _ignore
+
+    def step(self, step: Step) -> AbstractContextManager[object]:
+        """A context in which a step is taken for a group."""
+        del step
+        return _NOTHING
+
+    def group(self, batches: int) -> None:
+        """So many batches are about to share a flip."""
+
+    def flip(self, outcome: FlipOutcome, tries: int) -> None:
+        """A commit step has ended, at this try of its group."""
+
+    def batch(self, outcome: BatchOutcome, seconds: float) -> None:
+        """A batch was decided, so many seconds after it was handed to the committer."""
+
+    def conflict(self, operation: str, committed: str) -> None:
+        """A batch was rejected because of a committed operation."""
+
+    def adopted(self, versions: int) -> None:
+        """So many versions that were committed around the catalog are in it now."""
+
+    def quarantined(self) -> None:
+        """A file that was committed around the catalog was moved to quarantine."""
+
+    def collection(self, run: CollectionRun) -> None:
+        """A collection of garbage has ended."""
+
+
+SILENT: Final = Observer()
+"""Measures nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """How often a cache had what was asked for, and how often not; and the bytes that it holds."""
+
+    hits: int
+    misses: int
+    size: int
+
+
+class HitCount:
+    """Counts hits and misses of a cache. Thread-safe."""
+
+    __slots__ = ("_counts", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = [0, 0]
+
+    def add(self, *, hit: bool) -> None:
+        """Count a hit, or a miss."""
+        with self._lock:
+            self._counts[hit] += 1
+
+    def state(self, size: int) -> CacheState:
+        """What was counted, for a cache that holds so many bytes."""
+        misses, hits = self._counts
+        return CacheState(hits, misses, size)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """The newest catalog version that a process knows.
+
+    Attributes:
+        version: Its number; 0 before the first commit.
+        committed_at: When it was committed, in seconds since the epoch; None before the first commit.
+        age: Seconds since a listing of storage proved that it, or one that it continues, is the newest.
+        rows: The rows of the catalog's own dataset.
+        entries: Namespaces, tables and records of batches, by these words.
+        open_records: Batches whose versions are not all promoted, made durable and cleaned up after.
+        unpromoted: Versions of these that are not known to have their canonical names.
+        caches: By name.
+    """
+
+    version: int
+    committed_at: float | None
+    age: float
+    rows: int
+    entries: Mapping[str, int]
+    open_records: int
+    unpromoted: int
+    caches: Mapping[str, CacheState]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """The processes of a pool that are in a job, and those that wait for one; jobs that wait for a process.
+
+    `lost` counts the processes that ended in a job since the start, or were ended.
+    """
+
+    busy: int
+    free: int
+    waiting: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The state of a server at one moment. `queued` are changes accepted and not yet answered.
+
+    `catalog` is None while no version of the catalog was read.
+    """
+
+    catalog: CatalogState | None = None
+    queued: int = 0
+    queue_capacity: int = 0
+    pools: Mapping[str, PoolState] = field(default_factory=dict)
