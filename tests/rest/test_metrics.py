@@ -60,7 +60,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             namespace = DirectoryNamespace(observer=metrics, root=str(tmp_path / name), durability="none")
             server = RunningServer(create_app(namespace, Authenticator(keys or {}), metrics=metrics))
             stack.callback(server.stop)
-            return stack.enter_context(httpx.Client(base_url=server.url, verify=False))
+            return stack.enter_context(httpx.Client(base_url=server.url, verify=False, timeout=60))
 
         yield started
 
@@ -156,7 +156,7 @@ def test_a_port_of_its_own_needs_no_key(tmp_path: Path) -> None:
     settings = {"LANCE_NAMESPACE_METRICS_PORT": str(port), "LANCE_NAMESPACE_API_KEYS": f'{{"{KEY}": "p"}}'}
     with (
         ServerProcess(tmp_path / "root", log=tmp_path / "log", environment=settings) as server,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", verify=False) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", verify=False, timeout=60) as client,
     ):
         assert server.call("GET", "/metrics").status == 401
         seen = scrape(client)
