@@ -13,18 +13,18 @@ from namespace_server.directory.model.root_layout import collection_key
 _MOST_APART: Final = timedelta(hours=1)
 
 
-Clock = Callable[[ObjectStore, str, datetime], datetime]
-"""Tells the time of a run, by its uuid and the date of the newest catalog version."""
+Clock = Callable[[ObjectStore, str], datetime]
+"""Tells the time of a run, by its uuid."""
 
 
-def store_time(store: ObjectStore, run: str, newest: datetime, now: datetime | None = None) -> datetime:
+def store_time(store: ObjectStore, run: str, now: datetime | None = None) -> datetime:
     """The store's date, in whole seconds, of an object that the run `run` writes for it.
 
     Everything that a run decides is decided by this time. A wrong one that lies ahead would refuse all writers for
-    good, so it is compared with the machine's clock (`now`) and with the date of the `newest` catalog version.
+    good, so it is compared with the machine's clock (`now`). By one that lies behind less is removed.
 
     Raises:
-        CollectionStopped: It is more than an hour from the machine's clock, or before the newest catalog version.
+        CollectionStopped: It is more than an hour from the machine's clock.
         StorageError: The store failed.
     """
     key = collection_key(run, "clock")
@@ -35,10 +35,5 @@ def store_time(store: ObjectStore, run: str, newest: datetime, now: datetime | N
         raise CollectionStopped(
             f"the store says that it is {found:%Y-%m-%dT%H:%M:%SZ}, this machine {now:%Y-%m-%dT%H:%M:%SZ}: expected "
             "less than an hour between them"
-        )
-    if found < newest.replace(microsecond=0):
-        raise CollectionStopped(
-            f"the store says that it is {found:%Y-%m-%dT%H:%M:%SZ}, and that the newest version of the catalog was "
-            f"written at {newest:%Y-%m-%dT%H:%M:%SZ}: its clock went back"
         )
     return found

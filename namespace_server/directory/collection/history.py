@@ -68,6 +68,19 @@ def oldest_to_keep(
     return oldest
 
 
+def dated_ahead(versions: Sequence[CatalogVersionFile], now: datetime) -> dict[str, str]:
+    """By its key, what is wrong with each version that is dated after `now`. It counts as written just now.
+
+    The clock of its writer was wrong, or its date was changed, as by a copy of the root.
+    """
+    return {
+        each.meta.path: f"version {each.number} is dated {each.meta.last_modified:%Y-%m-%dT%H:%M:%SZ}, ahead of the "
+        f"time of this run, {now:%Y-%m-%dT%H:%M:%SZ}: it and the version before it stay until then"
+        for each in versions
+        if each.meta.last_modified.replace(microsecond=0) > now
+    }
+
+
 def needed_versions(snapshot: CatalogSnapshot) -> set[int]:
     """The catalog versions that are kept in any case: pinned ones, and those from which rows may come back.
 

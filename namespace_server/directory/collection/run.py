@@ -21,6 +21,7 @@ from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fen
 from namespace_server.directory.collection.history import (
     CatalogVersionFile,
     copy_versions,
+    dated_ahead,
     list_catalog_versions,
     needed_versions,
     oldest_allowed,
@@ -153,11 +154,10 @@ class Collector:
         run = str(uuid.uuid4())
         settings = settings_of(snapshot, given)
         versions = list_catalog_versions(self._store)
-        newest = versions[-1].meta
-        sweep = Sweep(self._store, snapshot, newest.path, budget or Budget(), self._progress)
+        sweep = Sweep(self._store, snapshot, versions[-1].meta.path, budget or Budget(), self._progress)
         runs = list_runs(self._store)
         complete = sweep.carry_out(runs.unfinished)
-        now = self._clock(self._store, run, newest.last_modified)
+        now = self._clock(self._store, run)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
         terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
         expired = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
@@ -268,13 +268,13 @@ class Collector:
     def _history(
         self, versions: Sequence[CatalogVersionFile], fenced: CatalogSnapshot, terms: _Terms
     ) -> tuple[list[Removal], dict[str, str]]:
-        """What goes of the catalog's own history, versions first, and why its rows were not judged if they were not."""
-        superseded = superseded_versions(versions, fenced.collector.oldest)
+        """What goes of the catalog's own history, versions first, and why others, or its rows, were not judged."""
+        superseded, ahead = superseded_versions(versions, fenced.collector.oldest), dated_ahead(versions, terms.now)
         try:
             unnamed = unnamed_files(self._store, versions, fenced, terms.horizon, terms.settings.grace)
         except (CorruptFile, UnsupportedFeature) as error:
-            return superseded, {MANIFEST_TABLE: str(error)}
-        return [*superseded, *unnamed], {}
+            return superseded, {**ahead, MANIFEST_TABLE: str(error)}
+        return [*superseded, *unnamed], ahead
 
     def _choose(self, fenced: CatalogSnapshot, terms: _Terms, *, everywhere: bool) -> Choice:
         seen = {} if everywhere else read_seen(self._store)

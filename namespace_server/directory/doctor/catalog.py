@@ -38,7 +38,7 @@ _VERSIONS: Final = versions_directory(MANIFEST_TABLE)
 def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot | None, list[Finding]]:
     """The newest snapshot, None if it cannot be read, and the findings on the versions. Raises `StorageError`.
 
-    Each version from the oldest kept one on is read: one request each.
+    Each version from the oldest kept one on is read: one request each, and two listings.
     """
     found: list[Finding] = []
     files = _files_by_version(store)
@@ -50,6 +50,7 @@ def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot |
         decoded = list(snapshot.entries())
     except (LanceCoreError, ValueError) as error:
         return None, [Finding("catalog-unreadable", files[newest].path, f"version {newest}: {error}")]
+    files |= _files_by_version(store)  # versions that were committed, or removed, since the first listing
     ids = Counter(entry.object_id for entry in decoded)
     found += [_rows(files[newest], f"object id {name!r} has {count} rows") for name, count in ids.items() if count > 1]
     found += _check_history(store, files, snapshot)
@@ -152,9 +153,10 @@ def _check_newest(
     if horizon > now + _TOLERANCE:
         yield Finding("horizon-in-future", MANIFEST_TABLE, f"the horizon is {horizon:%Y-%m-%dT%H:%M:%SZ}")
     if snapshot.collector.run:
-        metadata = parse_manifest_file(store.get(files[snapshot.version].path)).manifest.table_metadata
+        data = store.find(files[snapshot.version].path)  # it is gone if a hundred others came meanwhile
+        metadata = {} if data is None else parse_manifest_file(data).manifest.table_metadata
         flags = metadata.get(WRITER_FLAGS_KEY, "0")
-        if not (flags.isdigit() and int(flags) & COLLECTED):
+        if data is not None and not (flags.isdigit() and int(flags) & COLLECTED):
             yield Finding("writer-flag-missing", files[snapshot.version].path, f"writer flags {flags}, expected bit 33")
 
 

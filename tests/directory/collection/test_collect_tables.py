@@ -720,7 +720,7 @@ def collect_later(store: ObjectStore) -> CollectionReport:
     """One run as if it were a month from now: the dates of a bucket cannot be changed."""
     catalog = StoredCatalog(store, QUIET)
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
-    return Collector(catalog, settle=timedelta(0), clock=lambda _store, _run, _newest: later).collect()
+    return Collector(catalog, settle=timedelta(0), clock=lambda _store, _run: later).collect()
 
 
 def test_over_an_external_manifest_store(tmp_path: Path) -> None:

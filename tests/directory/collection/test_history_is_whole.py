@@ -35,6 +35,7 @@ from tests.directory.flipping import open_manifest
 from tests.directory.manifest_table.test_manifest_table_other_writers import arrow
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import Ground
+from tests.directory.tables import rows as table_rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.storage.manifests import MemoryManifestStore
 
@@ -163,6 +164,27 @@ def test_a_version_from_the_future_makes_no_row_file_old(ground: Ground) -> None
     staged = write_fragments(stock_row("slow"), open_manifest(ground.root).uri, mode="append")[0].files[0].path
     collect(ground)
     assert (ground.root / "__manifest/data" / staged).exists()
+
+
+def test_a_version_from_the_future_is_reported_and_stops_nothing(ground: Ground) -> None:
+    """The newest one, of a server whose clock was wrong, or after its date was changed by a copy of the root."""
+    ground.make_table(*T)
+    flips(ground, 120)
+    let_pass(ground)
+    lost = ground.root / leave_fragment(ground, T)
+    let_pass(ground)
+    newest = f"__manifest/_versions/{manifest_name(ground.catalog.snapshot().version)}"
+    later = time.time() + 365 * 86_400
+    os.utime(ground.root / newest, (later, later))
+    before = read_kept(ground.root)
+    for report in (Collector(ground.catalog).estimate(), collect(ground), collect(ground)):
+        assert list(report.not_judged) == [newest]
+        assert "ahead of the time of this run" in report.not_judged[newest]
+        assert report.horizon < datetime.now(UTC)
+    assert not lost.exists()
+    check_whole(ground.root, before)
+    ground.write(T, table_rows(3, 4))
+    assert ground.ids(T) == [0, 1, 2, 3]
 
 
 def test_a_copy_that_a_later_run_made_is_not_removed_by_an_earlier_one(ground: Ground) -> None:
