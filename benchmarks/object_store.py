@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.load import Load, Request, drive, object_path
 from benchmarks.support.gateway import BUCKET, Gateway, serve_gateway
 from benchmarks.support.report import Report, Table, count, milliseconds, ratio
-from benchmarks.support.servers import Server, serve_ours, serve_peer
+from benchmarks.support.servers import Server, free_port, serve_ours, serve_peer
 from benchmarks.support.staging import Operation, StagedTable, Template, create_path, stage_version, write_template
 from lance_core.proto import lance_table_pb2 as pb
 
@@ -18,11 +21,16 @@ ROUND_TRIP = 0.06
 CASES = ((ROUND_TRIP, 1, 24), (ROUND_TRIP, 32, 24), (ROUND_TRIP, 128, 16), (0.0, 32, 24))
 """Seconds by which each answer of the store is delayed, clients, batches of each client."""
 
+SERVERS = ((1, False), (2, False), (2, True), (3, True))
+"""How many servers share the root, and whether they know each other as peers."""
+_SHARED_CLIENTS, _SHARED_BATCHES = 60, 24
+
 _PEER_CLIENTS = 32
 _PEER_VERSIONS = 3
 """How many clients the peer has at most, since it answers a hundred of them in minutes; versions of each table."""
 
 NAMESPACE = "graph"
+_Table = tuple[tuple[str, ...], Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,34 @@ def run(directory: Path) -> Report:
         f"The peer makes two separate commits of a pair, of manifests that were staged beforehand, for {_PEER_CLIENTS} "
         "clients at most."
     )
+    shared = Table(
+        f"Servers on one root, {_SHARED_CLIENTS} clients, {ROUND_TRIP * 1_000:.0f} ms",
+        (
+            "servers",
+            "peers",
+            "batches/s",
+            "p50 ms",
+            "p99 ms",
+            "fairness",
+            "requests a batch",
+            "CPU of the servers, ms",
+        ),
+    )
+    for servers, peers in SERVERS:
+        with serve_gateway(ROUND_TRIP) as gateway, _serve_together(gateway, servers, peers=peers) as running:
+            loads, made, processor = _measure_together(gateway, running, template, directory)
+        batches = sum(load.requests for load in loads)
+        shared.add(
+            servers,
+            "yes" if peers else "no",
+            count(batches / max(load.seconds for load in loads)),
+            ", ".join(milliseconds(load.p50) for load in loads),
+            ", ".join(milliseconds(load.p99) for load in loads),
+            f"{_fairness([load.per_second for load in loads]):.2f}",
+            f"{made / batches:.1f}",
+            f"{processor / batches * 1_000:.1f}",
+        )
+    shared.notes.append("Each server has an equal share of the clients. Fairness is Jain's index of their rates.")
     return Report(
         "object_store",
         "Batches on a bucket",
@@ -78,13 +114,59 @@ def run(directory: Path) -> Report:
         "files were written beforehand, and each transaction was made from version 1. The store is versitygw over a "
         "directory in memory on the same machine, behind a proxy that delays answers. The load generator is a C "
         "program; gateway, proxy, load and server share the processors.",
-        [table],
+        [table, shared],
     )
 
 
-def _measure(
-    gateway: Gateway, server: Server, template: Template, directory: Path, clients: int, batches: int
-) -> _Outcome:
+@contextmanager
+def _serve_together(gateway: Gateway, servers: int, *, peers: bool) -> Iterator[list[Server]]:
+    """Servers on one root."""
+    ports = [free_port() for _ in range(servers)]
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    with ExitStack() as running:
+        yield [
+            running.enter_context(
+                serve_ours(
+                    f"s3://{BUCKET}/catalog",
+                    environment={**gateway.environment, **(_peers(url, urls) if peers else {})},
+                    port=port,
+                )
+            )
+            for port, url in zip(ports, urls, strict=True)
+        ]
+
+
+def _peers(url: str, urls: list[str]) -> dict[str, str]:
+    return {"LANCE_NAMESPACE_URL": url, "LANCE_NAMESPACE_PEERS": ",".join(urls)}
+
+
+def _measure_together(
+    gateway: Gateway, servers: list[Server], template: Template, directory: Path
+) -> tuple[list[Load], int, float]:
+    """The load of each server, all requests to the store, and the processor time of all servers."""
+    pairs = _make_tables(gateway, servers[0], template, _SHARED_CLIENTS)
+    each = _SHARED_CLIENTS // len(servers)
+    shares = [pairs[number * each : (number + 1) * each] for number in range(len(servers))]
+    for server, share in zip(servers, shares, strict=True):
+        drive(server.port, each, _appends(share, template, 1), directory)
+    requests = [_appends(share, template, _SHARED_BATCHES) for share in shares]
+    before, began = gateway.requests(), sum(server.processor_seconds() for server in servers)
+    places = [directory / f"load{number}" for number in range(len(servers))]
+    for place in places:
+        place.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(len(servers)) as pool:
+        loads = list(pool.map(drive, [server.port for server in servers], [each] * len(servers), requests, places))
+    processor = sum(server.processor_seconds() for server in servers) - began
+    return loads, (gateway.requests() - before).total(), processor
+
+
+def _fairness(rates: list[float]) -> float:
+    """Jain's index: 1 if all are equal, 1 / n if one has everything."""
+    return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
+
+
+def _make_tables(gateway: Gateway, server: Server, template: Template, clients: int) -> list[list[_Table]]:
+    """Two tables for each client, with a first version."""
     server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {})
     names = [(NAMESPACE, f"t{number:04d}") for number in range(2 * clients)]
     declared = server.call("POST", "/v1/table/batch-commit", _body([{"declare_table": {"id": name}} for name in names]))
@@ -94,11 +176,22 @@ def _measure(
     ]
     tables = list(zip(names, places, strict=True))
     server.call("POST", "/v1/table/batch-commit", _body([_append(*table, template, first=True) for table in tables]))
-    requests = [
+    return [list(pair) for pair in zip(tables[::2], tables[1::2], strict=True)]
+
+
+def _appends(pairs: list[list[_Table]], template: Template, batches: int) -> list[Request]:
+    """Batches of each client, whose two tables are a pair."""
+    return [
         Request(client, "POST", "/v1/table/batch-commit", _body([_append(*table, template) for table in pair]))
         for _ in range(batches)
-        for client, pair in enumerate(zip(tables[::2], tables[1::2], strict=True))
+        for client, pair in enumerate(pairs)
     ]
+
+
+def _measure(
+    gateway: Gateway, server: Server, template: Template, directory: Path, clients: int, batches: int
+) -> _Outcome:
+    requests = _appends(_make_tables(gateway, server, template, clients), template, batches)
     # The first batch of each client reads what the server does not have in memory yet.
     drive(server.port, clients, requests[:clients], directory)
     before, began = gateway.requests(), server.processor_seconds()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -22,6 +23,9 @@ from namespace_server.rest.routers import ROUTES, documentation
 from namespace_server.rest.routing import Router
 from namespace_server.rest.service import CatalogService
 from table_data.requests.table_requests import TableRequest
+
+if TYPE_CHECKING:
+    from namespace_server.rest.forwarding import Forwarding
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 
@@ -100,6 +104,7 @@ def create_app(
     access_log: AccessLog | None = None,
     maintenance: MaintenanceSchedule | None = None,
     metrics: ServerMetrics | None = None,
+    forwarding: Forwarding | None = None,
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -113,6 +118,7 @@ def create_app(
         maintenance: when the tables of the catalog are maintained; None: never.
         metrics: what measures the requests, and is served under `/metrics`; None: nothing does. What it measures of the
             catalog it is told by `namespace`, as the observer of that.
+        forwarding: how changes are handed to other servers of the root; None: never.
     """
-    service = CatalogService(namespace, authenticator, limits, access_log, metrics)
+    service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding)
     return Application(service, hosts, origins, maintenance)

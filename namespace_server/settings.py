@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -82,6 +83,8 @@ def _matching(pattern: str, expected: str) -> AfterValidator:
 _Host = Annotated[str, _matching(r"[^\s/@]+", "a host name without scheme and path")]
 _Origin = Annotated[str, _matching(r"[a-z][a-z0-9+.-]*://[^\s/]+", "scheme://host or scheme://host:port")]
 _Location = Annotated[str, _matching(r"/.*|[A-Za-z][A-Za-z0-9+.-]*://.+", "an absolute path or a URI")]
+_URL = r"https?://[^\s/@?#]+"
+_EXPECTED_URL = "http://host:port or https://host:port"
 _Items = BeforeValidator(_split_list)
 _Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 _Positive = Annotated[int, Field(gt=0)]
@@ -212,6 +215,20 @@ class Settings(BaseSettings):
         "on `port` alone, where it needs a key if others do.",
     )
     metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Address of `metrics_port`.")
+    url: Annotated[str, _matching(_URL, _EXPECTED_URL)] | None = Field(
+        default=None,
+        description="URL at which the other servers of the root reach this one. With `peers`: changes of all are then "
+        "committed by one of them, which is faster than by all.",
+    )
+    peers: Annotated[list[Annotated[str, _matching(_URL, _EXPECTED_URL)]], _Items] = Field(
+        default_factory=list,
+        description="The `url` of each server of the root. Changes are handed to these alone, with the credentials of "
+        "their clients. All must know the same API keys.",
+    )
+    peer_ca: FilePath | None = Field(
+        default=None,
+        description="PEM file with the authorities that sign the certificates of `peers`; absent: those of the system.",
+    )
 
     max_header_bytes: int = Field(
         default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of the path and the headers of a request."
@@ -353,6 +370,12 @@ class Settings(BaseSettings):
             raise ValueError("tls_key_password, tls_client_ca: expected tls_certificate and tls_key with them")
         return self
 
+    @model_validator(mode="after")
+    def _check_peers(self) -> Self:
+        if (self.url is None) != (not self.peers):
+            raise ValueError("url, peers: expected both or none")
+        return self
+
     @property
     def authenticator(self) -> Authenticator:
         """A new authenticator of `api_keys` and `api_keys_file`. Raises what `Authenticator` raises."""
@@ -394,6 +417,17 @@ class Settings(BaseSettings):
         """The memory of one worker, if all that may run at one time take as much."""
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return max(1 << 30, machine * 3 // 4 // (self.change_workers + self.read_workers + 2 * RELIEF))
+
+    def peer_tls(self) -> ssl.SSLContext:
+        """How servers on the same root are trusted, and this one's certificate for those that ask for one.
+
+        Raises `OSError` for a file that cannot be used.
+        """
+        context = ssl.create_default_context(cafile=self.peer_ca)
+        if self.tls_certificate is not None and self.tls_key is not None:
+            password = None if self.tls_key_password is None else self.tls_key_password.get_secret_value()
+            context.load_cert_chain(self.tls_certificate, self.tls_key, password or "")
+        return context
 
     @property
     def serving(self) -> ServingOptions:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from namespace_server.app import create_app
+from namespace_server.app import Application, create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
 from namespace_server.serving import Server, ServingOptions
@@ -17,7 +17,14 @@ from namespace_server.serving import Server, ServingOptions
 def running(root: Path, keys: Mapping[str, str] | None = None) -> Iterator[str]:
     """The URL of a server on `root` without fsync, which ends with the block. `keys` are those of its principals."""
     namespace = DirectoryNamespace(root=str(root), durability="none")
-    server = Server(create_app(namespace, Authenticator(keys or {})), ServingOptions(port=0))
+    with serving(create_app(namespace, Authenticator(keys or {}))) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: Application) -> Iterator[str]:
+    """The URL of a server of an application, which ends with the block."""
+    server = Server(app, ServingOptions(port=0))
     started = threading.Event()
     thread = threading.Thread(target=server.run, args=(started.set,))
     thread.start()

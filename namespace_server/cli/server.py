@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import secrets
 import signal
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
@@ -19,6 +20,7 @@ from namespace_server.app import create_app
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
 from namespace_server.collecting import CollectionSchedule
+from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.maintenance.schedule import MaintenanceSchedule
@@ -30,6 +32,9 @@ from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.serving import Server
 from namespace_server.settings import Settings
+
+if TYPE_CHECKING:
+    from namespace_server.rest.forwarding import Forwarding
 
 _log = logging.getLogger(__name__)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -62,6 +67,7 @@ def serve(config: Path | None, **given: object) -> None:
         access_log=_access_log(settings),
         maintenance=_maintenance(settings, namespace),
         metrics=metrics,
+        forwarding=_forwarding(settings, namespace),
     )
     _log.info("serving %s", settings.root)
     try:
@@ -145,6 +151,20 @@ def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> Maintenan
         return None
     catalog = namespace.catalog
     return MaintenanceSchedule(catalog.store, catalog.table, settings.maintenance_interval, settings.maintenance)
+
+
+def _forwarding(settings: Settings, namespace: DirectoryNamespace) -> Forwarding | None:
+    if settings.url is None:
+        return None
+    from namespace_server.rest.forwarding import Forwarding  # with the HTTP client, which few servers need
+
+    try:
+        tls = settings.peer_tls()
+    except OSError as error:  # ssl.SSLError too
+        raise refusal(f"settings: certificates of peers: {error}") from error
+    table = namespace.catalog.table
+    table.announced = Peer(secrets.token_hex(8), settings.url)
+    return Forwarding(table.announced, frozenset(settings.peers), table.peers, tls)
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

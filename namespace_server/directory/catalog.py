@@ -50,10 +50,11 @@ class CatalogOptions:
     `allowed_locations` are absolute paths or URIs outside the root: symbolic links of registered tables and base paths
     of manifests may lead below them, and else below the root alone. With `implicit_namespaces` a declare makes the
     namespaces above its table, in the same batch, and a namespace that does not exist lists as empty.
-    With `verify_data_files` the ends of data files are read in a bucket too: see `AddedFileChecks`.
+    With `verify_data_files` the ends of data files are read in a bucket too: see `AddedFileChecks`. `group_limit` is
+    the most batches that share a flip; None: 64 in a directory, 256 in a bucket, where a flip takes three round trips.
     """
 
-    group_limit: int = 64
+    group_limit: int | None = None
     tries: int = 20
     sweep_interval: timedelta = timedelta(seconds=2)
     stage_max_age: timedelta = timedelta(days=3)
@@ -87,7 +88,8 @@ class StoredCatalog:
         self.options = options
         # Each part knows only those above it; `unmanaged_manifests` is the promoter's `NameRepair`.
         self.table = ManifestTable(store, observer=observer)
-        self.record_maintenance = RecordMaintenance()
+        group_limit = options.group_limit or (64 if store.local else 256)
+        self.record_maintenance = RecordMaintenance(group_limit)
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
         self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance, observer)
@@ -111,7 +113,7 @@ class StoredCatalog:
             self.manifests,
             self.promoter,
             self.record_maintenance,
-            CommitLimits(options.group_limit, options.tries),
+            CommitLimits(group_limit, options.tries),
             observer,
         )
         self.sweeper = Sweeper(

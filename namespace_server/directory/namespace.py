@@ -36,7 +36,7 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
     * `manifest_store`: URL of a database that decides which commit gets a version, for a store that cannot decide it:
       of the catalog and of every table. All processes on one root must name the same;
     * `sweep_interval_seconds` (2): how often unfinished promotions are looked for; 0 switches it off;
-    * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
+    * `commit_tries` (20), `group_limit` (64, in a bucket 256): see `CatalogOptions`;
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;

@@ -28,8 +28,6 @@ T = TypeVar("T")
 _Waiting = tuple[Call[object], "asyncio.Future[object]"]
 _Results = Sequence[object | LanceNamespaceError]
 
-_GROUP_WAIT = 0.002
-"""Seconds for which a group waits for one more call, while clients of the previous group have not called again."""
 _ANSWERING_ITERATIONS = 1
 """Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
 for the GIL, and delay them by milliseconds."""
@@ -46,14 +44,18 @@ class OutcomeLost(ServiceUnavailableError):
 class CommitQueue:
     """A bounded queue of calls and the threads that commit them.
 
-    `capacity` bounds the calls accepted and not yet answered, `group` those that share one `commit`. Belongs to the
-    event loop that called `start`; all methods are called on it.
+    `capacity` bounds the calls accepted and not yet answered, `group` those that share one `commit`. `wait` is for how
+    many seconds a group waits for one more call, while clients of the previous group have not called again. Belongs to
+    the event loop that called `start`; all methods are called on it.
     """
 
-    def __init__(self, catalog: CatalogPort, *, workers: int, capacity: int = 4096, group: int = 64) -> None:
+    def __init__(
+        self, catalog: CatalogPort, *, workers: int, capacity: int = 4096, group: int = 64, wait: float = 0.002
+    ) -> None:
         self._catalog = catalog
         self._capacity = capacity
         self._group = group
+        self._group_wait = wait
         self._waiting: deque[_Waiting] = deque()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = [
@@ -124,7 +126,7 @@ class CommitQueue:
         """Close the group, or wait for more calls if they are expected and some came since the last look."""
         found = len(self._waiting)
         if self._returning and seen < found < self._group:
-            self._wait = loop.call_later(_GROUP_WAIT, self._close_or_wait, loop, found)
+            self._wait = loop.call_later(self._group_wait, self._close_or_wait, loop, found)
             return
         self._closing, self._wait = False, None
         self._returning = 0

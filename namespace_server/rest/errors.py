@@ -123,6 +123,13 @@ class OriginRefused(LanceNamespaceError):
     status = 403
 
 
+class Misdirected(LanceNamespaceError):
+    """The change was handed to another process than this one, which did nothing (421)."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 421
+
+
 def status_of(error: LanceNamespaceError) -> int:
     """The HTTP status of an error: its own if it has one, else the one of its code, else 500."""
     own = getattr(error, "status", None)

@@ -125,7 +125,7 @@ class Exchange:
         data = await self.read_body(limits.body)
         route = read_id(self.segment, read_query(self.scope["query_string"])) if self.segment else None
         decode = partial(decode_body, data, limits, values=limits.values, route=route, optional=optional)
-        return EncodedBody(decode, len(data))
+        return EncodedBody(decode, data)
 
     async def table_request(
         self,

@@ -96,6 +96,7 @@ class Commit:
     """A change of the catalog. Some clients send no body where it is `optional`.
 
     The catalog reads the body. The answer about a new table has storage options, unless the request says otherwise.
+    Another server of the root may be asked to commit it.
     """
 
     optional: bool = False
@@ -105,8 +106,13 @@ class Commit:
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
+            forwarding = service.forwarding_of(exchange.headers)
             body = await exchange.change(optional=self.optional)
             with service.bodies.hold(body.size):
+                if forwarding is not None:
+                    caller, response = await forwarding.commit(exchange.scope, body.data, caller)
+                    if response is not None:
+                        return response
                 call = await service.prepare(operation, body, caller)
                 committed = await service.commit(call)
             if call.vends:

@@ -6,6 +6,8 @@ from typing import Final
 
 CATALOG_VERSION: Final = b"x-lance-catalog-version"
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
+FORWARDED_TO: Final = b"x-lance-forwarded-to"
+"""The process that a change is handed to by another server of the same root."""
 TABLE_VERSION: Final = b"x-lancedb-version"
 LEAST_VERSION: Final = b"x-lancedb-min-read-version"
 """Lancedb's names for the version that a read has read, and for the one that it must not be older than."""

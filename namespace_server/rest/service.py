@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.types import Scope
 
@@ -21,15 +21,24 @@ from namespace_server.observation import ServerState
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
+from namespace_server.rest.errors import Misdirected
+from namespace_server.rest.header_names import FORWARDED_TO
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
+from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.limits import RequestLimits
 from table_data.batch_operations import StagedOperation
+
+if TYPE_CHECKING:
+    from namespace_server.rest.forwarding import Forwarding
 
 T = TypeVar("T")
 
 _REMOTE_READERS = 32
+_REMOTE_COMMITTERS = 8
+_REMOTE_WAIT = 0.02
+"""Seconds; a flip takes ten times as long there."""
 _LONG_READERS = 1
 """Threads for long work on a local catalog. It competes with the event loop for the GIL, so more would be slower."""
 _WRITERS = 4
@@ -58,8 +67,10 @@ class CatalogService:
         limits: RequestLimits | None = None,
         access_log: AccessLog | None = None,
         metrics: ServerMetrics | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
         self.namespace = namespace
+        self._forwarding = forwarding
         self.authenticator = authenticator
         self.limits = limits or RequestLimits()
         self.access_log = access_log
@@ -67,8 +78,15 @@ class CatalogService:
         if metrics is not None:
             metrics.watch(self.state)
         self.bodies = BodyReader(self.limits)
-        # One worker is enough where promotion is a link; on remote stores the next group flips while one promotes.
-        self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=self.limits.queue_capacity)
+        # One worker is enough where promotion is a link. On remote stores one flips, some promote what was flipped
+        # before, and the others bring what arrives meanwhile.
+        capacity = self.limits.queue_capacity
+        if namespace.local:
+            self._commits = CommitQueue(namespace, workers=1, capacity=capacity)
+        else:
+            self._commits = CommitQueue(
+                namespace, workers=_REMOTE_COMMITTERS, capacity=capacity, group=256, wait=_REMOTE_WAIT
+            )
         readers = _LONG_READERS if namespace.local else _REMOTE_READERS
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
         self._data: DataService | None = None
@@ -121,6 +139,8 @@ class CatalogService:
         if self._data is not None:
             await self._data.close()
         await self._commits.close()
+        if self._forwarding is not None:
+            await self._forwarding.close()
         await asyncio.to_thread(self._readers.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._writers.shutdown)
         await asyncio.to_thread(self.namespace.close)
@@ -153,6 +173,18 @@ class CatalogService:
             return self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
 
         return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
+
+    def forwarding_of(self, headers: Headers) -> Forwarding | None:
+        """How a change may be handed to another server; None for one that was handed to this one.
+
+        Raises `Misdirected` for a change that was meant for another process.
+        """
+        addressee = headers.get(FORWARDED_TO)
+        if addressee is None:
+            return self._forwarding
+        if self._forwarding is None or addressee != self._forwarding.this.instance.encode():
+            raise Misdirected("the change was handed to a process that is not this one; nothing was done")
+        return None
 
     async def commit(self, call: Call[T]) -> T:
         """Commit one call. Raises the namespace errors of the operation."""

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from lance_namespace.errors import ServiceUnavailableError, TableNotFoundError
 
-from namespace_server.rest import commit_queue
 from namespace_server.rest.commit_queue import CommitQueue, OutcomeLost
 
 
@@ -72,12 +71,10 @@ class TestCommitQueue:
 
     @pytest.mark.parametrize("iterations", [1, 30])
     def test_a_client_that_calls_again_upon_its_answer_is_in_the_next_group(
-        self, echo_catalog: Any, iterations: int, monkeypatch: pytest.MonkeyPatch
+        self, echo_catalog: Any, iterations: int
     ) -> None:
-        monkeypatch.setattr(commit_queue, "_GROUP_WAIT", 10.0)  # a group that has all clients does not wait
-
         async def run() -> None:
-            commits = await self._started(echo_catalog)
+            commits = await self._started(echo_catalog, wait=10.0)  # a group that has all clients does not wait
             echo_catalog.gate.clear()
 
             async def client(*calls: int) -> None:

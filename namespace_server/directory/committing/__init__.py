@@ -1,6 +1,8 @@
 """Commit batches.
 
 committer             the commit loop: verify; plan, write, flip, after a conflict again; promote
+flip_queue            batches that wait, and the thread that flips them
+turns                 lets servers that share a root flip by turns
 leftovers             removal of the files of attempts that are in no history
 group_planner         plans each batch of a group on the overlay of those before it; the planning context
 verifier              reads what a batch refers to on storage, before it is planned and beside writing

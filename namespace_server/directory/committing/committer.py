@@ -1,8 +1,8 @@
 """The one writer of a catalog in this process: batches and all other changes go through one commit loop.
 
 `Committer._commit_changes` is the loop: plan on a snapshot, write, flip; after a conflict again, on the newer snapshot.
-The first thread that takes the flip lock commits a group: the batches that queued meanwhile. Then it promotes what the
-flip published. Several processes on one root are safe: only the compare-and-set on `__manifest` decides.
+One thread at a time commits a group: the batches that queued meanwhile. Then it promotes what the flip published, while
+the next one flips. Several processes on one root are safe: only the compare-and-set on `__manifest` decides.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +21,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 from lance_core.errors import StorageError
 from lance_core.format.manifest import Identity
 from lance_core.storage.port import Deferred, ObjectStore
+from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import (
     NOTHING_FOUND,
     FoundAbove,
@@ -38,6 +37,7 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.stored_versions import versions_above
+from namespace_server.directory.committing.turns import Turns
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import (
     Flip,
@@ -136,9 +136,8 @@ class Committer:
         self._carried = _OtherChanges(record_maintenance.plan)
         self._planner = GroupPlanner(store, manifests, promoter)
         self._leftovers = Leftovers(store)
-        self._queue: deque[PendingBatch] = deque()
-        self._queue_lock = threading.Lock()
-        self._flip_lock = threading.Lock()
+        self._turns = Turns(table)
+        self._queue = FlipQueue(limits.group_size)
         self.last_commit = 0.0
 
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
@@ -171,18 +170,15 @@ class Committer:
                 for batch, named in zip(batches, chains, strict=True)
             ]
         mine = [PendingBatch(*each) for each in zip(batches, findings, chains, strict=True)]
-        with self._queue_lock:
-            self._queue.extend(mine)
-        while not all(pending.decided.is_set() for pending in mine):
-            with self._flip_lock:
-                group = self._take_group()
+        self._queue.add(mine)
+        while group := self._queue.take_group(mine):
+            try:
                 published = self._commit_group(group)
-            if not group:  # other threads commit the groups that hold these batches
-                for pending in mine:
-                    pending.decided.wait()
+            finally:
+                self._queue.release()
             while self._finish(group, published):
                 group = [pending for pending in group if pending.verdict is None]
-                with self._flip_lock:
+                with self._queue.flipping():
                     published = self._commit_group(group)
         return mine
 
@@ -198,7 +194,7 @@ class Committer:
         `plan` may be called several times, each time with a newer snapshot. Returns the newest snapshot; without
         changes and metadata nothing is written. Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`.
         """
-        with self._flip_lock:
+        with self._queue.flipping():
             _, snapshot = self._commit_changes([], _OtherChanges(plan, table_metadata, strict))
         return snapshot
 
@@ -213,20 +209,15 @@ class Committer:
         """Remove the files of attempts that are in no history. What cannot be removed is left to a collection."""
         self._leftovers.remove()
 
-    def _take_group(self) -> list[PendingBatch]:
-        with self._queue_lock:
-            return [self._queue.popleft() for _ in range(min(self._limits.group_size, len(self._queue)))]
-
     def _commit_group(self, group: Sequence[PendingBatch]) -> list[Plan]:
         """Decide a group; returns the plans that its flip committed and that publish versions.
 
         A batch that has to wait for the promotion of another batch of the group is left without a verdict. After an
         exception only those outcomes are unknown whose commit step had begun.
         """
-        if not group:
-            return []
         self._observer.group(len(group))
         try:
+            self._turns.wait()
             return self._conclude(*self._commit_changes(group))
         except CommitOutcomeUnknown as unknown:
             reason = unknown.reason
@@ -238,8 +229,7 @@ class Committer:
             _reject(group, partial(_answer_after_failure, error=error))
         except BaseException:
             _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped"))
-            for pending in group:
-                pending.decided.set()
+            self._queue.decide(group)
             raise
         return []
 
@@ -257,6 +247,7 @@ class Committer:
         """
         snapshot, found = self._table.current, NOTHING_FOUND
         for tries in range(1, self._limits.tries + 1):
+            began = time.monotonic()
             with self._observer.step("plan"):
                 attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
                 flip = self._prepare(attempt, changes)
@@ -279,11 +270,11 @@ class Committer:
                 return attempt, snapshot
             outcome = self._send(flip, attempt, tries)
             if isinstance(outcome, FlipCommitted):
+                self._turns.flipped(flip.version, time.monotonic() - began)
                 return attempt, outcome.snapshot
             if isinstance(outcome, FlipUnknown):
                 raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
-            self._await_next_try(flip, attempt, outcome, tries)
-            snapshot, found = self._table.refresh(), NOTHING_FOUND
+            snapshot, found = self._await_next_try(flip, attempt, outcome, tries), NOTHING_FOUND
         raise CatalogBusy(attempt.context.attempt, self._limits.tries)
 
     def _prepare(self, attempt: GroupAttempt, changes: _OtherChanges | None) -> Flip | None:
@@ -355,15 +346,16 @@ class Committer:
 
     def _await_next_try(
         self, flip: Flip, attempt: GroupAttempt, outcome: FlipLost | FlipSuperseded, tries: int
-    ) -> None:
-        """Remove the files of a lost flip and wait, at most a quarter of a second, with full jitter.
+    ) -> CatalogSnapshot:
+        """The snapshot to plan on next, after a wait of at most a quarter of a second, with full jitter.
 
-        Of a superseded flip everything stays (G9).
+        The files of a lost flip are removed, and its winner is followed. Of a superseded flip everything stays (G9).
         """
         if isinstance(outcome, FlipLost):
             self._table.discard(flip)
             self._leftovers.add(attempt, flip, rows=False)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
+        return self._table.follow(flip.base, outcome.winner) if isinstance(outcome, FlipLost) else self._table.refresh()
 
     def _answer_when_busy(self, pending: PendingBatch) -> Verdict:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
@@ -393,9 +385,7 @@ class Committer:
         except Exception:
             logger.exception("promotion is left to the sweep")
         finally:  # promotion does not change these verdicts, and other threads wait for them
-            for pending in group:
-                if pending.verdict is not None:
-                    pending.decided.set()
+            self._queue.decide(pending for pending in group if pending.verdict is not None)
         return any(pending.verdict is None for pending in group)
 
     def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,8 +55,9 @@ NOTHING_FOUND: FoundAbove = {}
 
 @dataclass(slots=True)
 class PendingBatch:
-    """A batch on its way. `verdict` is final once `decided` is set; `snapshot` is where it was decided.
+    """A batch on its way. `verdict` is final once it is `decided`; `snapshot` is where it was decided.
 
+    `taken`: it is in a group, and waits no more in the `FlipQueue`.
     `sent`: the commit step of a flip with this batch began and did not certainly fail. From then on only the catalog
     can tell the outcome (F1). Only the committer changes it.
     """
@@ -68,7 +68,8 @@ class PendingBatch:
     verdict: Verdict | None = None
     snapshot: CatalogSnapshot | None = None
     sent: bool = False
-    decided: threading.Event = field(default_factory=threading.Event)
+    taken: bool = False
+    decided: bool = False
 
 
 class AttemptContext:

@@ -299,6 +299,10 @@ class Promoter:
         logger.error("%s holds another writer's file; ours is missing", entry.canonical_path)
         return PromotionState.UNPROMOTED
 
+    def has_promoted(self, record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
+        """Whether all versions that a record published, and that still exist, were promoted in this process."""
+        return all(map(self._is_done, open_versions(record, snapshot)))
+
     def finish_records(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
         """Promote the versions of open records, make them durable, then remove the staged names (S1, M2).
 

@@ -24,8 +24,6 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-_CLOSINGS_PER_FLIP = 64
-"""As many as a flip may open, so that closing keeps up with any number of flips at a small cost for each."""
 _CLOSINGS_WHEN_IDLE = 1_024
 _REMOVALS_PER_FLIP = 256
 MIN_RECORD_AGE: Final = timedelta(minutes=2)
@@ -36,9 +34,14 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class RecordMaintenance:
-    """The row changes that wait for the next flip, whatever batches it carries. Thread-safe."""
+    """The row changes that wait for the next flip, whatever batches it carries. Thread-safe.
 
-    def __init__(self) -> None:
+    A flip closes at most `closings` records: as many as a flip may open, so that closing keeps up with any number of
+    flips at a small cost for each.
+    """
+
+    def __init__(self, closings: int) -> None:
+        self._closings = closings
         self._lock = threading.Lock()
         self._closing: dict[str, RecordEntry] = {}
         self._gone: dict[str, VersionEntry | RecordEntry] = {}
@@ -76,10 +79,10 @@ class RecordMaintenance:
         """As `plan`, for a flip that carries nothing else: more records are closed."""
         return self.plan(snapshot, closings=_CLOSINGS_WHEN_IDLE)
 
-    def plan(self, snapshot: CatalogSnapshot, *, closings: int = _CLOSINGS_PER_FLIP) -> Changes:
+    def plan(self, snapshot: CatalogSnapshot, *, closings: int | None = None) -> Changes:
         """The changes for a flip on `snapshot`: a bounded number of each kind."""
         with self._lock:
-            closing = list(islice(self._closing.values(), closings))
+            closing = list(islice(self._closing.values(), closings or self._closings))
             candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
         rows = [row for record in closing if (row := snapshot.record(record.batch_uuid)) is not None]

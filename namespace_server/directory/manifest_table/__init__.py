@@ -2,6 +2,7 @@
 
 table                  `ManifestTable`: snapshots in, flips out; compare-and-set on the next version
 snapshots              the newest snapshot, brought up to date step by step, and earlier ones
+peers                  which servers committed lately
 newest_version         proves which version is the newest
 flip                   builds the next version: new fragments, deletions, merged old fragments; its outcomes
 fragment_merge         which old fragments a flip merges

@@ -19,6 +19,7 @@ from lance_core.transaction.apply import WRITER_LIBRARY, WRITER_VERSION
 from lance_core.transaction.features import set_flags
 from namespace_server.directory.manifest_table.fragment_merge import Rearrangement, rearrange
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout, new_fragment
+from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peer
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.rows import count_rows, encode_row_file, join_rows
 from namespace_server.directory.manifest_table.schema import (
@@ -137,6 +138,7 @@ def prepare_flip(
     table_metadata: Mapping[str, str] | None = None,
     strict: bool = False,
     outline: FlipOutline = NO_OUTLINE,
+    peer: Peer | None = None,
 ) -> Flip:
     """Build the flip that makes `changes` on `snapshot`.
 
@@ -144,6 +146,7 @@ def prepare_flip(
     `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one.
     `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
     merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches.
+    The transaction tells the `peer`, if there is one.
 
     Raises `UnsupportedFeature` for a root that this release can read but must not write, `ValueError` for an overlay.
     """
@@ -164,6 +167,8 @@ def prepare_flip(
     known = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
     transaction = builder.transaction(frame, attempt)
     transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt, outline))
+    if peer is not None:
+        transaction.transaction_properties[PEER_PROPERTY] = str(peer)
     timestamp_ns = max(now_ns, disk.timestamp_ns + 1)
     scheme = disk.scheme
     first = disk.layout.next_serial

@@ -18,6 +18,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.fragments import Fragment
 from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline
 from namespace_server.directory.model.entries import Changes
@@ -41,11 +42,19 @@ class Snapshots:
     newest; then that is proved again (F6, G8).
     """
 
-    def __init__(self, store: ObjectStore, path: str, newest: NewestVersion, listing_interval: float) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        path: str,
+        newest: NewestVersion,
+        listing_interval: float,
+        peers: Peers | None = None,
+    ) -> None:
         self._store = store
         self._path = path
         self._newest = newest
         self._listing_interval = listing_interval
+        self._peers = peers or Peers()
         self._incremental_refresh = IncrementalRefresh(store, path)
         self._lock = threading.Lock()
         self._current: CatalogSnapshot | None = None
@@ -84,6 +93,10 @@ class Snapshots:
         if following is not None:
             return self._step_forward(snapshot, following)
         return self._newer(snapshot) if self._still_there(snapshot) else self.refresh_by_listing()
+
+    def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
+        """The newest snapshot, from the bytes of the version after `snapshot`, which were just read. As `refresh`."""
+        return self._step_forward(snapshot, following) if snapshot is self._current else self.refresh()
 
     def refresh_by_listing(self) -> CatalogSnapshot:
         """The newest snapshot, found by listing. Raises as `refresh` does."""
@@ -295,7 +308,9 @@ class Snapshots:
             snapshot = self._follow(base, file, scheme, listed_at)
             self._current = snapshot
             self._remember(snapshot)
-            return snapshot
+        if file.transaction is not None:
+            self._peers.saw_flip(file.transaction.transaction_properties.get(PEER_PROPERTY, ""))
+        return snapshot
 
     def _follow(
         self, base: CatalogSnapshot | None, file: ManifestFile, scheme: NamingScheme, listed_at: float

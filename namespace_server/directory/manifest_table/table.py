@@ -22,6 +22,7 @@ from namespace_server.directory.manifest_table.flip import (
     prepare_flip,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.peers import Peer, Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots
 from namespace_server.directory.model.entries import Changes
@@ -60,7 +61,7 @@ class ManifestTable:
     """The dataset at key `path` of `store`. Thread-safe.
 
     `now` gives nanoseconds since the epoch. For `listing_interval` see `Snapshots`. The `observer` is told of the steps
-    of a commit.
+    of a commit. `peers` are the other processes whose flips were seen; flips from now on tell who is `announced`.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class ManifestTable:
         self._now = now
         self._observer = observer
         self._newest = NewestVersion(store, path)
-        self._snapshots = Snapshots(store, path, self._newest, listing_interval)
+        self.peers = Peers()
+        self.announced: Peer | None = None
+        self._snapshots = Snapshots(store, path, self._newest, listing_interval, self.peers)
 
     @property
     def current(self) -> CatalogSnapshot:
@@ -92,6 +95,10 @@ class ManifestTable:
     def refresh(self) -> CatalogSnapshot:
         """See `Snapshots.refresh`."""
         return self._snapshots.refresh()
+
+    def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
+        """See `Snapshots.follow`."""
+        return self._snapshots.follow(snapshot, following)
 
     def refresh_by_listing(self) -> CatalogSnapshot:
         """See `Snapshots.refresh_by_listing`."""
@@ -154,6 +161,7 @@ class ManifestTable:
                 table_metadata=table_metadata,
                 strict=strict,
                 outline=outline,
+                peer=self.announced,
             )
         except UnsupportedFeature as error:
             raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error

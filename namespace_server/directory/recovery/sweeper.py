@@ -25,6 +25,7 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention, find_expired
 from namespace_server.directory.committing.removals import finish_removals
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -35,6 +36,8 @@ from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedMan
 
 logger = logging.getLogger(__name__)
 
+_LEFT_TO_OTHERS: Final = 10.0
+"""Seconds for which the open records of other processes are left to them, while these commit."""
 EXPIRY_INTERVAL: Final = 60.0
 """Seconds between two looks for expired records, each of which reads all records."""
 
@@ -75,6 +78,7 @@ class Sweeper:
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._last_expiry = time.monotonic()
+        self._left: dict[str, float] = {}
         self._logged: set[str] = set()
         weakref.finalize(self, self._wake.set)
 
@@ -185,7 +189,20 @@ class Sweeper:
 
     def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
         waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]
-        self._record_maintenance.close(self._promoter.finish_records(waiting, snapshot))
+        left = self._left_to_others(waiting, snapshot)
+        due = [record for record in waiting if record.batch_uuid not in left]
+        self._record_maintenance.close(self._promoter.finish_records(due, snapshot))
+
+    def _left_to_others(self, records: Sequence[RecordEntry], snapshot: CatalogSnapshot) -> frozenset[str]:
+        """Those that other processes are finishing: they are seen to commit, and these records were met just now."""
+        now = time.monotonic()
+        others = [] if not self._table.peers.lately() else records
+        self._left = {
+            record.batch_uuid: self._left.get(record.batch_uuid, now)
+            for record in others
+            if not self._promoter.has_promoted(record, snapshot)
+        }
+        return frozenset(name for name, met in self._left.items() if now - met < _LEFT_TO_OTHERS)
 
     def _remove_branches(self, snapshot: CatalogSnapshot) -> None:
         left = self._branch_removal.left_by_others(snapshot)

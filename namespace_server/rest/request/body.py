@@ -38,14 +38,19 @@ class TableBody(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
-    """The body of a change, as it came, and how it becomes JSON, with the id of its route.
+    """The bytes of the body of a change, and how they become JSON, with the id of its route.
 
     `decode` raises `InvalidInputError`. The fields are checked by the catalog. A large one is decoded and checked
     outside the event loop.
     """
 
     decode: Callable[[], JsonObject]
-    size: int
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.data)
 
 
 class BodyReader:

@@ -9,6 +9,7 @@ import pytest
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.peers import LATELY, Peer
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import FaultStore
@@ -106,3 +107,46 @@ def test_a_promotion_that_cannot_be_looked_behind_is_one_all_the_same(two: Groun
     writer.batch(operation)
 
     assert two.ids(PERSON) == [0, 1, 2, 3]
+
+
+def test_records_of_servers_that_commit_are_left_to_them_for_a_while(
+    two: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.batch(two.transaction(PERSON, rows(3, 4)))
+    sweeper, store = other(two)
+    own = sweeper.transaction(KNOWS, rows(3, 4))
+    sweeper.batch(own)
+    removed: list[str] = []
+    store.before(lambda verb, path: removed.append(path) if verb == "delete" and "_staging/" in path else None)
+    now = [1000.0]
+    monkeypatch.setattr("namespace_server.directory.recovery.sweeper.time.monotonic", lambda: now[0])
+    peers = sweeper.catalog.table.peers
+    monkeypatch.setattr(peers, "_clock", lambda: now[0])
+
+    peers.saw(Peer("i", "http://other"))
+    sweeper.catalog.sweep()
+    theirs, mine = two.catalog.snapshot().open_records()
+    assert removed == [mine.participants[0].staged_path]
+    now[0] += 9
+    peers.saw(Peer("i", "http://other"))
+    sweeper.catalog.sweep()
+    assert len(removed) == 1
+    now[0] += 1
+    sweeper.catalog.sweep()
+    assert removed[1:] == [theirs.participants[0].staged_path]
+
+
+def test_records_of_servers_that_are_not_seen_any_more_are_finished_at_once(
+    two: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.batch(two.transaction(PERSON, rows(3, 4)))
+    sweeper, store = other(two)
+    peers = sweeper.catalog.table.peers
+    now = [1000.0]
+    monkeypatch.setattr(peers, "_clock", lambda: now[0])
+    peers.saw(Peer("i", "http://other"))
+    now[0] += LATELY
+    removed: list[str] = []
+    store.before(lambda verb, path: removed.append(path) if verb == "delete" and "_staging/" in path else None)
+    sweeper.catalog.sweep()
+    assert len(removed) == 1

@@ -1,0 +1,70 @@
+"""Batches that wait for a flip, and the thread that flips: one at a time, for all that wait."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from namespace_server.directory.committing.group_planner import PendingBatch
+
+
+class FlipQueue:
+    """Lets one of the threads whose batches wait flip a group of at most `group_size`. Thread-safe.
+
+    The others wait, and return as soon as their own batches are decided. What arrives during a flip forms the next
+    group, however many threads bring it.
+    """
+
+    def __init__(self, group_size: int) -> None:
+        self._group_size = group_size
+        self._changed = threading.Condition()
+        self._waiting: deque[PendingBatch] = deque()
+        self._is_flipping = False
+
+    def add(self, batches: Iterable[PendingBatch]) -> None:
+        """Let batches wait for a flip."""
+        with self._changed:
+            self._waiting.extend(batches)
+
+    def take_group(self, mine: Sequence[PendingBatch]) -> list[PendingBatch]:
+        """The next group, for the calling thread, which flips from now on until `release`.
+
+        Waits until no other thread flips and some of `mine` wait. Empty, and nothing to release, once all of `mine` are
+        decided.
+        """
+        with self._changed:
+            while not all(pending.decided for pending in mine):
+                if not self._is_flipping and any(not pending.taken for pending in mine):
+                    self._is_flipping = True
+                    group = [self._waiting.popleft() for _ in range(min(self._group_size, len(self._waiting)))]
+                    for pending in group:
+                        pending.taken = True
+                    return group
+                self._changed.wait()
+        return []
+
+    def release(self) -> None:
+        """End the flip of the calling thread."""
+        with self._changed:
+            self._is_flipping = False
+            self._changed.notify_all()
+
+    @contextmanager
+    def flipping(self) -> Iterator[None]:
+        """Flip within, once no other thread does; for what is not in the queue."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_flipping)
+            self._is_flipping = True
+        try:
+            yield
+        finally:
+            self.release()
+
+    def decide(self, batches: Iterable[PendingBatch]) -> None:
+        """Note that batches are decided, and let the threads return that wait for them."""
+        with self._changed:
+            for pending in batches:
+                pending.decided = True
+            self._changed.notify_all()

@@ -1,0 +1,173 @@
+"""Changes are handed to the server that commits to the root at the moment.
+
+Servers that share a root and all commit take slots from each other, and each lost slot costs several requests to
+storage. So a server that sees the flips of others hands its changes to one of them, whose groups they join: to the one
+with the lowest URL, which all of them choose alike. It commits them itself where that one does not answer.
+
+Which one commits is a hint that flips tell. A wrong hint costs time, never correctness:
+
+* Only URLs that the operator named as peers are called.
+* A change is handed to a process, not to a URL: another process there, of whatever root, refuses it (421).
+* A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
+  key is looked up in the catalog before it is committed here, and again after each lost slot.
+* It goes with the credentials of its client, and is never handed on a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+from starlette.responses import Response
+from starlette.types import Scope
+from yarl import URL
+
+from namespace_server.data.change_request import Caller
+from namespace_server.directory.manifest_table.peers import Peer, Peers
+from namespace_server.rest.header_names import CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE: Final = 0.5
+"""Seconds after which a server that has not answered yet is asked whether it lives, again and again."""
+_SIGN_OF_LIFE: Final = 1.0
+"""Seconds in which it must say so, and in which a connection must be made."""
+_AVOIDED: Final = 5.0
+"""Seconds for which a server that failed is not asked again."""
+_NOT_DECIDED: Final = frozenset({401, 403, 405, 408, 413, 421, 429, 431})
+"""Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ."""
+_HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-request-id", b"traceparent", b"tracestate")
+_TOLD: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request to another server."""
+
+    url: URL
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Forwarding:
+    """Hands changes from one server to others on the same root. Belongs to one event loop.
+
+    Args:
+        this: this process, as its flips tell it.
+        allowed: URLs of the servers that may be called.
+        peers: those whose flips were seen lately.
+        tls: how to trust servers, and which certificate to show them.
+    """
+
+    def __init__(self, this: Peer, allowed: frozenset[str], peers: Peers, tls: ssl.SSLContext | bool = True) -> None:
+        self.this = this
+        self._allowed = allowed
+        self._peers = peers
+        self._tls = tls
+        self._client: ClientSession | None = None
+        self._avoided: dict[str, float] = {}
+        self._looks: dict[str, asyncio.Task[bool]] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def commit(self, scope: Scope, body: bytes, caller: Caller) -> tuple[Caller, Response | None]:
+        """The answer of the server that commits at the moment; None if the change is to be committed here.
+
+        It is then to be committed for the caller that is returned, whose key the change has by now.
+        """
+        peer = self._committing()
+        if peer is None:
+            return caller, None
+        caller = replace(caller, idempotency_key=caller.idempotency_key or str(uuid.uuid4()))
+        try:
+            answer = await self._ask(peer, self._request(peer, scope, body, caller))
+        except (ClientError, TimeoutError) as error:
+            self._avoid(peer, str(error) or type(error).__name__)
+            return caller, None
+        if answer.status_code in _NOT_DECIDED or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._avoid(peer, f"status {answer.status_code}")
+            return caller, None
+        self._peers.saw(peer)
+        return caller, answer
+
+    def _committing(self) -> Peer | None:
+        """The server that commits at the moment; None if that is this one."""
+        now = time.monotonic()
+        others = (peer for peer in self._peers.lately() if peer.url in self._allowed and peer.url < self.this.url)
+        able = [peer for peer in others if self._avoided.get(peer.url, now) <= now]
+        return min(able, key=lambda peer: peer.url, default=None)
+
+    def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _Asked:
+        target: bytes = scope["raw_path"]
+        if scope["query_string"]:
+            target += b"?" + scope["query_string"]
+        given: Mapping[bytes, bytes] = scope["header_map"]
+        kept = {name.decode(): given[name].decode("latin-1") for name in _HANDED_ON if name in given}
+        own = {FORWARDED_TO.decode(): peer.instance, IDEMPOTENCY_KEY.decode(): caller.idempotency_key or ""}
+        return _Asked(URL(peer.url + target.decode("latin-1"), encoded=True), {**kept, **own}, body)
+
+    async def _ask(self, peer: Peer, asked: _Asked) -> Response:
+        """Send a request, and wait for the answer while the server lives. Raises `ClientError`, `TimeoutError`."""
+        answering = asyncio.create_task(self._send(asked))
+        try:
+            while not (await asyncio.wait({answering}, timeout=_PATIENCE))[0]:
+                if not await self._lives(peer.url):
+                    raise TimeoutError(f"no sign of life for {_PATIENCE + _SIGN_OF_LIFE:g} s")
+            return answering.result()
+        finally:
+            answering.cancel()
+
+    async def _send(self, asked: _Asked) -> Response:
+        async with self._session().post(
+            asked.url, data=asked.body, headers=asked.headers, allow_redirects=False
+        ) as answer:
+            content = await answer.read()
+        response = Response(content, answer.status)
+        response.raw_headers = [(b"content-length", b"%d" % len(content))]
+        response.raw_headers += [(name.lower(), value) for name, value in answer.raw_headers if name.lower() in _TOLD]
+        return response
+
+    def _session(self) -> ClientSession:
+        if self._client is None:
+            self._client = ClientSession(
+                connector=TCPConnector(limit=0, ssl=self._tls),
+                timeout=ClientTimeout(total=None, sock_connect=_SIGN_OF_LIFE),
+                auto_decompress=False,
+            )
+        return self._client
+
+    async def _lives(self, url: str) -> bool:
+        """Whether a server answers. Changes that wait for it at the same time share the question."""
+        look = self._looks.get(url)
+        if look is None:
+            look = self._looks[url] = asyncio.create_task(self._look(url))
+            look.add_done_callback(lambda _: self._looks.pop(url))
+        return await asyncio.shield(look)
+
+    async def _look(self, url: str) -> bool:
+        try:
+            async with asyncio.timeout(_SIGN_OF_LIFE), self._session().get(f"{url}/health/live"):
+                pass
+        except (ClientError, TimeoutError):
+            return False
+        return True
+
+    def _avoid(self, peer: Peer, found: str) -> None:
+        now = time.monotonic()
+        if self._avoided.get(peer.url, now) <= now:
+            _log.warning(
+                "changes are committed here for %g s: expected an answer of %s, found %s", _AVOIDED, peer.url, found
+            )
+        self._avoided[peer.url] = now + _AVOIDED
+        self._peers.forget(peer)

@@ -1,0 +1,96 @@
+"""One thread flips for all that wait; each returns as soon as its own batches are decided."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from namespace_server.directory.committing.flip_queue import FlipQueue
+from namespace_server.directory.committing.group_planner import PendingBatch
+from namespace_server.directory.model.operations import Batch
+
+
+def pending(name: str) -> PendingBatch:
+    return PendingBatch(Batch(name, (), "hash"), {}, frozenset())
+
+
+def test_what_arrives_during_a_flip_is_one_group() -> None:
+    queue = FlipQueue(10)
+    mine = [pending("a")]
+    queue.add(mine)
+    assert queue.take_group(mine) == mine
+    others = [[pending(name)] for name in "bcde"]
+    with ThreadPoolExecutor(4) as pool:
+        groups = []
+        for batch in others:
+            queue.add(batch)
+            groups.append(pool.submit(queue.take_group, batch))
+        assert not any(group.done() for group in groups)
+        queue.release()
+        taken = []
+        while not taken:
+            taken = [group for group in groups if group.done()]
+        [leader] = taken
+        assert leader.result() == [batch for [batch] in others]
+        queue.decide(leader.result())
+        queue.release()
+        assert [group.result(10) for group in groups if group is not leader] == [[], [], []]
+    assert queue.take_group(others[0]) == []
+
+
+def test_a_thread_whose_batches_are_decided_does_not_wait_for_a_flip() -> None:
+    queue = FlipQueue(10)
+    mine, other = [pending("a")], [pending("b")]
+    queue.add([*mine, *other])
+    with ThreadPoolExecutor(1) as pool:
+        with queue.flipping():
+            waiting = pool.submit(queue.take_group, other)
+            queue.decide(other)
+            assert waiting.result(10) == []
+        assert queue.take_group(mine) == [*mine, *other]
+
+
+def test_a_thread_whose_batches_are_being_promoted_flips_nothing() -> None:
+    """Another thread flips those that wait: this one would delay its own answer."""
+    queue = FlipQueue(10)
+    mine = [pending("a")]
+    queue.add(mine)
+    queue.take_group(mine)
+    queue.release()
+    queue.add([pending("b")])
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(queue.take_group, mine)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.05)
+        queue.decide(mine)
+        assert waiting.result(10) == []
+
+
+def test_a_group_is_bounded() -> None:
+    queue = FlipQueue(2)
+    mine = [pending(name) for name in "abc"]
+    queue.add(mine)
+    assert queue.take_group(mine) == mine[:2]
+    queue.decide(mine[:2])
+    queue.release()
+    assert queue.take_group(mine) == mine[2:]
+
+
+def test_nothing_else_flips_meanwhile() -> None:
+    queue = FlipQueue(2)
+    mine = [pending("a")]
+    queue.add(mine)
+    entered = threading.Event()
+
+    def flip() -> None:
+        with queue.flipping():
+            entered.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        queue.take_group(mine)
+        pool.submit(flip)
+        assert not entered.wait(0.05)
+        queue.release()
+        assert entered.wait(10)

@@ -1,0 +1,284 @@
+"""Changes are handed to the server that commits, and are committed once, whatever becomes of it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lance_core.format.manifest import parse_manifest_file
+from namespace_server.app import create_app
+from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peer
+from namespace_server.directory.model.entries import RecordEntry
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.forwarding import Forwarding
+from namespace_server.rest.identity import Authenticator
+from tests.listener import listen
+from tests.lossy_proxy import serve_lossily
+from tests.running import serving
+
+LAST = "http://~"
+"""The URL of a server that hands its changes to any other."""
+KEYS = {"key-of-ann": "ann"}
+
+
+@dataclass
+class Served:
+    """A server in a thread, and its catalog. `peer` is what its flips tell of it."""
+
+    namespace: DirectoryNamespace
+    peer: Peer
+    url: str
+    headers: Mapping[str, str]
+
+    def create(self, name: str, key: str | None = None) -> httpx.Response:
+        """A batch that declares a table."""
+        operations = [{"declare_table": {"id": [name]}}]
+        headers = {**self.headers, **({} if key is None else {"idempotency-key": key})}
+        return httpx.post(f"{self.url}/v1/table/batch-commit", json={"operations": operations}, headers=headers)
+
+    def sees(self, *peers: Peer) -> None:
+        """Let flips of these have been seen just now."""
+        for peer in peers:
+            self.namespace.catalog.table.peers.saw(peer)
+
+    def record(self) -> RecordEntry:
+        """The record of the newest batch."""
+        snapshot = self.namespace.newest()
+        [newest] = [each for each in snapshot.records() if each.catalog_version == snapshot.version]
+        return newest
+
+    def committed_by(self) -> str:
+        """What the newest flip tells of the process that made it."""
+        root = Path(self.namespace.catalog.store.uri.removeprefix("file://"))
+        newest = min((root / "__manifest/_versions").glob("*.manifest"))
+        transaction = parse_manifest_file(newest.read_bytes()).transaction
+        assert transaction is not None
+        return transaction.transaction_properties[PEER_PROPERTY]
+
+
+@contextmanager
+def served(root: Path, url: str, allowed: set[str], keys: Mapping[str, str]) -> Iterator[Served]:
+    """A server of `root` that says its URL is `url`, and may call those that are `allowed`."""
+    namespace = DirectoryNamespace(root=str(root), durability="none")
+    table = namespace.catalog.table
+    table.announced = Peer(f"process-of-{url}", url)
+    forwarding = Forwarding(table.announced, frozenset(allowed), table.peers)
+    headers = {"x-api-key": "key-of-ann"} if keys else {}
+    with serving(create_app(namespace, Authenticator(keys), forwarding=forwarding)) as at:
+        yield Served(namespace, table.announced, at, headers)
+
+
+@pytest.fixture(params=[{}, KEYS], ids=["anonymous", "with keys"])
+def keys(request: pytest.FixtureRequest) -> Mapping[str, str]:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def first(tmp_path: Path, keys: Mapping[str, str]) -> Iterator[Served]:
+    """The server that all others hand their changes to."""
+    with served(tmp_path / "root", "http://first", set(), keys) as server:
+        yield server
+
+
+@contextmanager
+def last(tmp_path: Path, *urls: str, keys: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """A server that hands its changes to any of these."""
+    with served(tmp_path / "root", LAST, set(urls), keys or {}) as server:
+        yield server
+
+
+def at(server: Served, url: str | None = None) -> Peer:
+    """The process of a server, and where it is reached."""
+    return Peer(server.peer.instance, url or server.url)
+
+
+def test_a_change_is_committed_by_the_server_whose_flips_are_seen(
+    tmp_path: Path, first: Served, keys: Mapping[str, str]
+) -> None:
+    with last(tmp_path, first.url, keys=keys) as second:
+        assert second.create("a").status_code == 200
+        assert second.committed_by() == str(second.peer)
+        second.sees(at(first))
+        answer = second.create("b")
+        assert answer.status_code == 200
+        assert answer.json()["results"][0]["declare_table"]["location"].endswith("b")
+        assert answer.headers["x-lance-catalog-version"] == "2"
+        assert second.committed_by() == str(first.peer)
+        assert second.record().principal == keys.get("key-of-ann")
+        # An answer is a sign of life, as a flip that is seen is.
+        assert at(first) in second.namespace.catalog.table.peers.lately()
+
+
+def test_a_rejection_is_answered_as_it_is(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+    with last(tmp_path, first.url, keys=keys) as second:
+        first.create("a")
+        second.sees(at(first))
+        refused = second.create("a")
+        direct = first.create("a")
+        assert (refused.status_code, refused.json()["error"]) == (direct.status_code, direct.json()["error"])
+        assert refused.status_code == 409
+        assert second.namespace.newest().version == 1
+
+
+def test_a_key_of_the_client_stays_its_key(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+    with last(tmp_path, first.url, keys=keys) as second:
+        second.sees(at(first))
+        there = second.create("a", "k")
+        assert second.record().idempotency_key == "k"
+        repeated = first.create("a", "k")
+        assert (repeated.status_code, repeated.json()) == (200, there.json())
+        assert second.namespace.newest().version == 1
+
+
+def test_flips_tell_their_server_to_the_others(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+    first.create("a")
+    with last(tmp_path, "http://first", keys=keys) as second:
+        assert second.namespace.newest().version == 1
+        assert second.namespace.catalog.table.peers.lately() == [first.peer]
+
+
+def test_the_first_one_hands_nothing_on(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+    with last(tmp_path, keys=keys) as second:
+        first.sees(at(second))
+        assert first.create("a").status_code == 200
+        assert first.committed_by() == str(first.peer)
+
+
+def test_a_change_for_another_process_is_refused(first: Served) -> None:
+    asked = {**first.headers, "x-lance-forwarded-to": "process of another root"}
+    body = {"operations": [{"declare_table": {"id": ["a"]}}]}
+    answer = httpx.post(f"{first.url}/v1/table/batch-commit", json=body, headers=asked)
+    assert answer.status_code == 421
+    assert "nothing was done" in answer.json()["error"]
+    assert first.namespace.newest().version == 0
+
+
+def test_a_process_that_was_started_anew_is_not_taken_for_the_former_one(
+    tmp_path: Path, first: Served, keys: Mapping[str, str]
+) -> None:
+    with last(tmp_path, first.url, keys=keys) as second:
+        second.sees(Peer("the former process", first.url))
+        assert second.create("a").status_code == 200
+        assert second.committed_by() == str(second.peer)
+
+
+def test_a_url_that_is_no_peer_is_never_called(tmp_path: Path) -> None:
+    called: list[str] = []
+    with listen(lambda request: called.append(request.path)) as foreign, last(tmp_path, "http://first") as server:
+        server.sees(Peer("i", foreign))
+        assert server.create("a").status_code == 200
+        assert called == []
+        assert server.committed_by() == str(server.peer)
+
+
+def test_a_dead_server_is_avoided(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        dead = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    with last(tmp_path, dead) as server, caplog.at_level(logging.WARNING):
+        for name in "abc":
+            server.sees(Peer("i", dead))
+            assert server.create(name).status_code == 200
+        assert server.namespace.newest().version == 3
+    assert [line.startswith("changes are committed here for 5 s") for line in caplog.messages] == [True]
+    assert dead in caplog.messages[0]
+
+
+def test_a_server_that_is_held_is_waited_for_shortly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It takes connections and answers nothing. Its queue may be committed when it goes on: see the lost answer."""
+    released = threading.Event()
+    with ExitStack() as ending:
+        held = ending.enter_context(listen(lambda _: released.wait(30) and None))
+        server = ending.enter_context(last(tmp_path, held))
+        ending.callback(released.set)
+        server.sees(Peer("i", held))
+        began = time.monotonic()
+        assert server.create("a").status_code == 200
+        assert time.monotonic() - began < 4
+        assert server.committed_by() == str(server.peer)
+    assert "no sign of life for 1.5 s" in caplog.text
+
+
+def test_a_slow_server_is_waited_for(tmp_path: Path) -> None:
+    """Its probe is answered meanwhile."""
+    asked: list[str] = []
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers.get("content-length") or 0))
+        asked.append(request.path)
+        if request.command == "POST":
+            time.sleep(1.8)
+        request.send_response(409)
+        request.send_header("content-length", "2")
+        request.end_headers()
+        request.wfile.write(b"{}")
+
+    with listen(answer) as slow, last(tmp_path, slow) as server:
+        server.sees(Peer("i", slow))
+        assert server.create("a").status_code == 409
+        assert asked.count("/health/live") >= 2
+        assert server.namespace.newest().version == 0
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["after the commit", "before it"])
+def test_a_lost_answer_makes_no_second_commit(
+    tmp_path: Path, first: Served, keys: Mapping[str, str], arrives: bool
+) -> None:
+    with serve_lossily(first.url) as proxy, last(tmp_path, proxy.url, keys=keys) as second:
+        proxy.lose, proxy.forward = 1, arrives
+        second.sees(at(first, proxy.url))
+        answer = second.create("a")
+        assert answer.status_code == 200, answer.text
+        assert second.namespace.newest().version == 1
+        assert second.committed_by() == str(first.peer if arrives else second.peer)
+        assert proxy.keys == [second.record().idempotency_key]
+
+
+@pytest.mark.parametrize("status", [401, 403, 413, 421, 429, 500, 503])
+def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["content-length"]))
+        request.send_response(status)
+        request.send_header("content-length", "0")
+        request.end_headers()
+
+    with listen(answer) as other, last(tmp_path, other) as server:
+        server.sees(Peer("i", other))
+        assert server.create("a").status_code == 200
+        assert server.committed_by() == str(server.peer)
+
+
+def test_what_is_handed_on_is_what_came(tmp_path: Path) -> None:
+    seen: list[tuple[str, Mapping[str, str], bytes]] = []
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers["content-length"]))
+        seen.append((request.path, {name.lower(): value for name, value in request.headers.items()}, body))
+        request.send_response(404)
+        request.send_header("content-length", "2")
+        request.send_header("retry-after", "3")
+        request.send_header("set-cookie", "c=d")
+        request.end_headers()
+        request.wfile.write(b"{}")
+
+    with listen(answer) as other, last(tmp_path, other, keys=KEYS) as server:
+        server.sees(Peer("i", other))
+        asked = {"authorization": "Bearer key-of-ann", "x-request-id": "r", "cookie": "c", "x-forwarded-for": "f"}
+        path = "/v1/table/a%24%2Fb/declare?delimiter=%24"
+        got = httpx.post(
+            server.url + path, content=b'{"location": null}', headers={**asked, "content-type": "application/json"}
+        )
+    [(target, headers, body)] = seen
+    assert (target, body) == (path, b'{"location": null}')
+    assert {name: headers.get(name) for name in asked} == {**asked, "cookie": None, "x-forwarded-for": None}
+    assert headers["x-lance-forwarded-to"] == "i"
+    assert (got.status_code, got.headers["retry-after"], got.headers.get("set-cookie")) == (404, "3", None)
