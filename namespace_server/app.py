@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from namespace_server.answer import Answer
 from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
@@ -105,6 +106,7 @@ def create_app(
     maintenance: MaintenanceSchedule | None = None,
     metrics: ServerMetrics | None = None,
     forwarding: Forwarding | None = None,
+    read_only: ReadOnlySwitch = NEVER_READ_ONLY,
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -119,6 +121,7 @@ def create_app(
         metrics: what measures the requests, and is served under `/metrics`; None: nothing does. What it measures of the
             catalog it is told by `namespace`, as the observer of that.
         forwarding: how changes are handed to other servers of the root; None: never.
+        read_only: when changes are refused.
     """
-    service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding)
+    service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only)
     return Application(service, hosts, origins, maintenance)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,11 +22,14 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.root_layout import COLLECTION_PERIODS
 from namespace_server.observation import SILENT, CollectionRun, Observer
 from namespace_server.periods import claim_period
+from namespace_server.read_only import NEVER_READ_ONLY
 
 _log = logging.getLogger(__name__)
 
 _LOOK: Final = 600.0
 """Seconds from the start of a server to its first look whether a collection is due, and between two looks."""
+_PAUSE_LOOK: Final = 1.0
+"""Seconds between two looks whether a collection that is under way is to end."""
 NICENESS: Final = 19
 """Of the process of a collection: it takes what others leave."""
 _LAST_WORDS: Final = 2_000
@@ -43,6 +46,7 @@ class CollectionSchedule:
         environment: Its environment variables, over those of this process. Secrets belong here.
         look: Seconds between two looks whether one is due, and to the first one.
         observer: Is told of each collection that ends.
+        paused: Whether none is to run now. One that is under way is ended.
     """
 
     store: ObjectStore
@@ -51,6 +55,7 @@ class CollectionSchedule:
     environment: Mapping[str, str]
     look: float = _LOOK
     observer: Observer = SILENT
+    paused: Callable[[], bool] = NEVER_READ_ONLY.is_on
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
@@ -73,7 +78,7 @@ class CollectionSchedule:
         tried = -1
         while not self._stopped.wait(self.look):
             period = int(time.time()) // self.interval
-            if period == tried:
+            if period == tried or self.paused():
                 continue
             tried = period
             try:
@@ -93,8 +98,8 @@ class CollectionSchedule:
             text=True,
         )
         os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
-        output, errors = self._process.communicate()
-        if self._stopped.is_set():
+        output, errors, was_paused = self._await(self._process)
+        if self._stopped.is_set() or was_paused:
             return
         if self._process.returncode:
             _log.warning(
@@ -113,3 +118,15 @@ class CollectionSchedule:
                 report["complete"], time.monotonic() - began, sum(removed.values()), size, len(report["not_judged"])
             )
         )
+
+    def _await(self, process: subprocess.Popen[str]) -> tuple[str, str, bool]:
+        """What a collection wrote when it has ended, and whether it was ended because nothing is to run now."""
+        was_paused = False
+        while True:
+            try:
+                return *process.communicate(timeout=_PAUSE_LOOK), was_paused
+            except subprocess.TimeoutExpired:
+                if self.paused() and not was_paused:
+                    was_paused = True
+                    _log.info("collection: ended, the server is read-only; the next one goes on")
+                    process.terminate()

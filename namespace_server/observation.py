@@ -152,10 +152,13 @@ class PoolState:
 class ServerState:
     """The state of a server at one moment. `queued` are changes accepted and not yet answered.
 
+    In maintenance mode it is `read_only`.
+
     `catalog` is None while no version of the catalog was read.
     """
 
     catalog: CatalogState | None = None
     queued: int = 0
     queue_capacity: int = 0
+    read_only: bool = False
     pools: Mapping[str, PoolState] = field(default_factory=dict)

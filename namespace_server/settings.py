@@ -35,6 +35,7 @@ from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.maintenance.policy import read_policy
+from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator, KeyRing
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
@@ -204,6 +205,15 @@ class Settings(BaseSettings):
     tls_client_ca: FilePath | None = Field(
         default=None,
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
+    )
+
+    read_only: bool = Field(
+        default=False, description="Whether changes are refused with 503 and `Retry-After`, for maintenance."
+    )
+    read_only_file: Path | None = Field(
+        default=None,
+        description="A path at which the operator makes a file to have changes refused while it is there, as by "
+        "`read_only`, and removes it to have them accepted again; without a restart.",
     )
 
     metrics: bool = Field(default=True, description="Whether the server measures itself, and serves `/metrics`.")
@@ -380,6 +390,11 @@ class Settings(BaseSettings):
     def authenticator(self) -> Authenticator:
         """A new authenticator of `api_keys` and `api_keys_file`. Raises what `Authenticator` raises."""
         return Authenticator(_plain(self.api_keys), self.api_keys_file)
+
+    @property
+    def read_only_switch(self) -> ReadOnlySwitch:
+        """When changes are refused."""
+        return ReadOnlySwitch(self.read_only, self.read_only_file)
 
     @property
     def exposed(self) -> bool:

@@ -29,6 +29,7 @@ SECTIONS = {
     "allowed_locations": "What a catalog allows",
     "api_keys": "Access",
     "tls_certificate": "TLS",
+    "read_only": "Maintenance mode",
     "metrics": "Metrics",
     "max_header_bytes": "Limits",
     "maintenance_interval": "Maintenance of tables",

@@ -68,6 +68,7 @@ def serve(config: Path | None, **given: object) -> None:
         maintenance=_maintenance(settings, namespace),
         metrics=metrics,
         forwarding=_forwarding(settings, namespace),
+        read_only=settings.read_only_switch,
     )
     _log.info("serving %s", settings.root)
     try:
@@ -143,6 +144,7 @@ def _collections(settings: Settings, namespace: DirectoryNamespace, observer: Ob
         arguments,
         settings.collection_environment(),
         observer=observer,
+        paused=settings.read_only_switch.is_on,
     )
 
 
@@ -150,7 +152,13 @@ def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> Maintenan
     if not settings.maintenance_interval:
         return None
     catalog = namespace.catalog
-    return MaintenanceSchedule(catalog.store, catalog.table, settings.maintenance_interval, settings.maintenance)
+    return MaintenanceSchedule(
+        catalog.store,
+        catalog.table,
+        settings.maintenance_interval,
+        settings.maintenance,
+        settings.read_only_switch.is_on,
+    )
 
 
 def _forwarding(settings: Settings, namespace: DirectoryNamespace) -> Forwarding | None:

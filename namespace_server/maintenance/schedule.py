@@ -18,6 +18,7 @@ from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
 from namespace_server.maintenance.run import Maintenance
 from namespace_server.periods import claim_period
+from namespace_server.read_only import NEVER_READ_ONLY
 from table_data.requests.table_requests import TableRequest
 
 _log = logging.getLogger(__name__)
@@ -38,12 +39,14 @@ class MaintenanceSchedule:
         table: Its rows.
         interval: Length of a period in seconds.
         defaults: Properties of tables that have none themselves.
+        paused: Whether nothing is to be changed now.
     """
 
     store: ObjectStore
     table: ManifestTable
     interval: int
     defaults: Mapping[str, str] = field(default_factory=dict)
+    paused: Callable[[], bool] = NEVER_READ_ONLY.is_on
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(self, change: AsyncTableChange) -> None:
@@ -56,15 +59,16 @@ class MaintenanceSchedule:
 
             return asyncio.run_coroutine_threadsafe(make(), loop).result()
 
-        maintenance = Maintenance(
-            self.store, self.table, change_from_thread, self.defaults, stopped=self._stopping.is_set
-        )
+        maintenance = Maintenance(self.store, self.table, change_from_thread, self.defaults, stopped=self._is_stopped)
         while not await self._is_stopped_within(self.interval - time.time() % self.interval):
             await asyncio.to_thread(self._run_once, maintenance)
 
     def stop(self) -> None:
         """End `run` after the commit that is under way."""
         self._stopping.set()
+
+    def _is_stopped(self) -> bool:
+        return self._stopping.is_set() or self.paused()
 
     async def _is_stopped_within(self, seconds: float) -> bool:
         try:
@@ -74,6 +78,8 @@ class MaintenanceSchedule:
         return True
 
     def _run_once(self, maintenance: Maintenance) -> None:
+        if self.paused():
+            return
         began = int(time.time()) // self.interval * self.interval
         try:
             if claim_period(self.store, MAINTENANCE_CLAIMS, began):

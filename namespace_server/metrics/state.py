@@ -28,6 +28,7 @@ class StateCollector(Collector):
         yield self._gauge(
             "queue_capacity", "Most changes that may be accepted and not yet answered.", state.queue_capacity
         )
+        yield self._gauge("read_only", "1 while the server takes no changes, else 0.", int(state.read_only))
         yield from self._pools(state)
         if state.catalog is not None:
             yield from self._catalog(state.catalog)

@@ -116,6 +116,15 @@ class ChunksBroken(ClientDisconnected):
     status = 400
 
 
+class ServerReadOnly(ServiceUnavailableError):
+    """The server takes no changes for now (503). Clients may repeat them after `retry_after` seconds."""
+
+    retry_after = 60
+
+    def __init__(self) -> None:
+        super().__init__("the server is read-only for maintenance; nothing was done, try again later")
+
+
 class OriginRefused(LanceNamespaceError):
     """The request names a host or an origin that this server does not answer (403)."""
 
@@ -199,6 +208,8 @@ def render_error(
         headers.append((b"allow", answered.allowed.encode()))
     elif isinstance(answered, UnauthenticatedError):
         headers.append((b"www-authenticate", b"Bearer"))
+    elif isinstance(answered, ServerReadOnly):
+        headers.append((b"retry-after", b"%d" % answered.retry_after))
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append(CLOSING)  # the rest of the body is not worth reading
     return status_of(answered), headers, body

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope
 
 from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
+from namespace_server.rest.errors import ServerReadOnly
 from namespace_server.rest.header_names import IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.request.body import (
@@ -105,7 +106,12 @@ class Exchange:
 
     @property
     def caller(self) -> Caller:
-        """The principal and the idempotency key of a change. Raises `InvalidInputError` (13)."""
+        """The principal and the idempotency key of a change; every change asks for it first.
+
+        Raises `ServerReadOnly` (17) if the server takes no changes, `InvalidInputError` (13).
+        """
+        if self.service.read_only.is_on():
+            raise ServerReadOnly
         return Caller(self.principal, read_idempotency_key(self.headers))
 
     @property

@@ -18,6 +18,7 @@ from namespace_server.directory.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.metrics.measures import ServerMetrics
 from namespace_server.observation import ServerState
+from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
@@ -68,6 +69,7 @@ class CatalogService:
         access_log: AccessLog | None = None,
         metrics: ServerMetrics | None = None,
         forwarding: Forwarding | None = None,
+        read_only: ReadOnlySwitch = NEVER_READ_ONLY,
     ) -> None:
         self.namespace = namespace
         self._forwarding = forwarding
@@ -75,6 +77,7 @@ class CatalogService:
         self.limits = limits or RequestLimits()
         self.access_log = access_log
         self.metrics = metrics
+        self.read_only = read_only
         if metrics is not None:
             metrics.watch(self.state)
         self.bodies = BodyReader(self.limits)
@@ -107,6 +110,7 @@ class CatalogService:
         """What the server is doing now. Waits for nothing; may be called by any thread."""
         return ServerState(
             catalog=self.namespace.state(),
+            read_only=self.read_only.is_on(),
             queued=self._commits.accepted,
             queue_capacity=self.limits.queue_capacity,
             pools={} if self._data is None else self._data.pools,
@@ -208,7 +212,7 @@ class CatalogService:
         return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def ready(self) -> int:
-        """The newest catalog version, read now, after proof that the root can be written.
+        """The newest catalog version, read now, after proof that the root can be written; in maintenance without.
 
         The proof holds for some seconds. One probe runs at a time; those that arrive meanwhile share its result.
 
@@ -225,7 +229,7 @@ class CatalogService:
     async def _look(self) -> int:
         # Not in the threads of the long reads: a busy server is ready.
         answer = await asyncio.to_thread(self.namespace.read, "describe_catalog", {})
-        if time.monotonic() >= self._writable_until:
+        if time.monotonic() >= self._writable_until and not self.read_only.is_on():
             try:
                 await asyncio.to_thread(self.namespace.check_writable)
             except Exception as error:

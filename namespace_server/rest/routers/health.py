@@ -34,7 +34,8 @@ class Live:
 class Ready:
     """Whether the catalog can be read and written; `ServiceUnavailableError` (17) if not.
 
-    A damaged file is named by its key below the root; the root itself is named in the log only.
+    In maintenance mode the server is ready for reads, and says so. A damaged file is named by its key below the root;
+    the root itself is named in the log only.
     """
 
     def handler(self, _operation: str, _path: str) -> Handler:
@@ -59,7 +60,8 @@ class Ready:
                 # What the store says explains itself: probes come every few seconds.
                 _log.warning("not ready: %s", error, exc_info=None if isinstance(error, StorageError) else error)
                 raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
-            return Success(orjson.dumps({"status": "ready", "catalog_version": version}), version)
+            mode = "read-only" if exchange.service.read_only.is_on() else "read-write"
+            return Success(orjson.dumps({"status": "ready", "mode": mode, "catalog_version": version}), version)
 
         return ready
 

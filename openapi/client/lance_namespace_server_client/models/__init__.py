@@ -102,6 +102,7 @@ from .get_table_tag_version_request import GetTableTagVersionRequest
 from .get_table_tag_version_response import GetTableTagVersionResponse
 from .health_live_response import HealthLiveResponse
 from .health_ready_response import HealthReadyResponse
+from .health_ready_response_mode import HealthReadyResponseMode
 from .identity import Identity
 from .index_content import IndexContent
 from .insert_into_table_response import InsertIntoTableResponse
@@ -283,6 +284,7 @@ __all__ = (
     "GetTableTagVersionResponse",
     "HealthLiveResponse",
     "HealthReadyResponse",
+    "HealthReadyResponseMode",
     "Identity",
     "IndexContent",
     "InsertIntoTableResponse",

@@ -6,6 +6,9 @@ from typing import Any, Literal, Self, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.health_ready_response_mode import HealthReadyResponseMode
+from ..types import UNSET, Unset
+
 T = TypeVar("T", bound="HealthReadyResponse")
 
 
@@ -15,16 +18,23 @@ class HealthReadyResponse:
     Attributes:
         status (Literal['ready']):
         catalog_version (int):
+        mode (HealthReadyResponseMode | Unset): `read-only` in maintenance: changes are refused with status 503, code 17
+            and `Retry-After`.
     """
 
     status: Literal["ready"]
     catalog_version: int
+    mode: HealthReadyResponseMode | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         status = self.status
 
         catalog_version = self.catalog_version
+
+        mode: str | Unset = UNSET
+        if not isinstance(self.mode, Unset):
+            mode = self.mode.value
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -34,6 +44,8 @@ class HealthReadyResponse:
                 "catalog_version": catalog_version,
             }
         )
+        if mode is not UNSET:
+            field_dict["mode"] = mode
 
         return field_dict
 
@@ -46,9 +58,17 @@ class HealthReadyResponse:
 
         catalog_version = d.pop("catalog_version")
 
+        _mode = d.pop("mode", UNSET)
+        mode: HealthReadyResponseMode | Unset
+        if isinstance(_mode, Unset):
+            mode = UNSET
+        else:
+            mode = HealthReadyResponseMode(_mode)
+
         health_ready_response = cls(
             status=status,
             catalog_version=catalog_version,
+            mode=mode,
         )
 
         health_ready_response.additional_properties = d

@@ -1,0 +1,133 @@
+"""Maintenance mode: a server that takes no changes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from lance_core.storage.memory import MemoryStore
+from namespace_server.app import create_app
+from namespace_server.collecting import CollectionSchedule
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.maintenance.schedule import MaintenanceSchedule
+from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observation import CollectionRun, Observer
+from namespace_server.read_only import ReadOnlySwitch
+from namespace_server.rest.identity import Authenticator
+from tests.rest.conftest import EchoCatalog, RunningServer
+from tests.rest.served import CHANGES, SERVED, Served
+
+READS = [item for item in SERVED if item.read is not None]
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[httpx.Client]:
+    """A client of a server that is read-only."""
+    server = RunningServer(create_app(EchoCatalog(), Authenticator({}), read_only=ReadOnlySwitch(always=True)))
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as client:
+        yield client
+    server.stop()
+
+
+def path_of(endpoint: Served) -> str:
+    return endpoint.path.replace("{id}", "a").replace("{version}", "1").replace("{index_name}", "i")
+
+
+@pytest.mark.parametrize("endpoint", [item for item in CHANGES if not item.pinned], ids=lambda item: item.operation)
+def test_each_change_is_refused_before_it_is_read(refusing: httpx.Client, endpoint: Served) -> None:
+    answer = refusing.request(endpoint.method, path_of(endpoint), content=b"neither JSON nor rows")
+    assert (answer.status_code, answer.headers.get("retry-after")) == (503, "60")
+    assert answer.json() == {
+        "code": 17,
+        "error": "the server is read-only for maintenance; nothing was done, try again later",
+    }
+
+
+@pytest.mark.parametrize("endpoint", READS, ids=lambda item: item.operation)
+def test_each_read_is_answered(refusing: httpx.Client, endpoint: Served) -> None:
+    body = {} if endpoint.read is not None and endpoint.read.body else None
+    assert refusing.request(endpoint.method, path_of(endpoint), json=body).status_code == 200
+
+
+def test_is_switched_while_the_server_runs(tmp_path: Path) -> None:
+    file = tmp_path / "read-only"
+    metrics = ServerMetrics()
+    namespace = DirectoryNamespace(root=str(tmp_path / "root"), durability="none")
+    app = create_app(namespace, Authenticator({}), read_only=ReadOnlySwitch(file=file), metrics=metrics)
+    server = RunningServer(app)
+
+    def change(name: str) -> int:
+        return client.post(f"/v1/namespace/{name}/create", json={}).status_code
+
+    def mode() -> tuple[int, str, bool]:
+        ready = client.get("/health/ready")
+        return ready.status_code, ready.json()["mode"], "lance_namespace_read_only 1.0" in client.get("/metrics").text
+
+    with httpx.Client(base_url=server.url, verify=False, timeout=60) as client:
+        assert (change("a"), mode()) == (200, (200, "read-write", False))
+        file.touch()
+        assert (change("b"), mode()) == (503, (200, "read-only", True))
+        assert client.post("/v1/namespace/a/describe", json={}).status_code == 200
+        file.unlink()
+        assert (change("b"), mode()) == (200, (200, "read-write", False))
+    server.stop()
+
+
+def test_a_root_that_cannot_be_written_is_ready_for_reads(tmp_path: Path) -> None:
+    catalog = EchoCatalog()
+    catalog.unwritable = OSError("a read-only file system")
+    server = RunningServer(create_app(catalog, Authenticator({}), read_only=ReadOnlySwitch(always=True)))
+    assert httpx.get(f"{server.url}/health/ready", timeout=60).status_code == 200
+    server.stop()
+
+
+def test_no_maintenance_begins() -> None:
+    store = MemoryStore()
+    schedule = MaintenanceSchedule(store, ManifestTable(store), 1, paused=lambda: True)
+
+    async def run_for_some_periods() -> None:
+        running = asyncio.create_task(schedule.run(lambda *_: pytest.fail("a change")))
+        await asyncio.sleep(1.2)
+        schedule.stop()
+        await running
+
+    asyncio.run(run_for_some_periods())
+    assert list(store.list("")) == []  # no period was claimed
+
+
+def test_a_collection_that_runs_is_ended_and_none_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+    popen = subprocess.Popen
+
+    def sleep_instead(_command: list[str], **options: Any) -> subprocess.Popen[str]:
+        started.append(popen(["sleep", "60"], **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", sleep_instead)
+    ended: list[CollectionRun] = []
+    observer = Observer()
+    monkeypatch.setattr(observer, "collection", ended.append)
+    file = tmp_path / "read-only"
+    file.touch()
+    switch = ReadOnlySwitch(file=file)
+    schedule = CollectionSchedule(MemoryStore(), 86_400, (), {}, look=0.02, observer=observer, paused=switch.is_on)
+    schedule.start()
+    time.sleep(0.3)
+    assert not started
+    file.unlink()
+    deadline = time.monotonic() + 60
+    while not started and time.monotonic() < deadline:
+        time.sleep(0.01)
+    file.touch()
+    assert started[0].wait(60) == -signal.SIGTERM
+    schedule.stop()
+    assert (len(started), ended) == (1, [])
