@@ -14,6 +14,8 @@ from namespace_client.names import AnyName, Name, absolute
 from table_data.batch_operations import TableId, TableState
 
 if TYPE_CHECKING:
+    import lance
+
     from namespace_client.descriptions import TableDescription
     from table_data.table_changes import TableChanges
 
@@ -117,6 +119,29 @@ class CatalogReads:
             opened.require_head()
             chosen = None if columns is None else list(columns)
             return opened.dataset().to_table(columns=chosen, filter=filter, limit=limit)
+
+    def dataset(
+        self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
+    ) -> lance.LanceDataset:
+        """A read-only dataset of pylance, for what `read` has no arguments for: batches, vectors, full text.
+
+        Its methods that commit raise `InvalidCall`.
+
+        Args:
+            table: Name of the table.
+            branch: Name of a branch.
+            tag: Name of a tag, for the version that it names. Not together with `branch` or `version`.
+            version: Number of a version, the newest if None.
+
+        Raises:
+            InvalidCall: The table has no version.
+        """
+        from table_data.pylance_errors import explained
+
+        opened = self._open(table, branch, tag, version)
+        with explained(f"read of {Name(opened.state.id)}"):
+            opened.require_head()
+            return opened.dataset()
 
     def _open(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableChanges:
         from table_data.table_changes import TableChanges  # imports pylance

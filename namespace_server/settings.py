@@ -44,9 +44,9 @@ from namespace_server.serving import READ_BUFFER, ServingOptions
 from namespace_server.workers.process_pool import RELIEF
 
 PREFIX: Final = "LANCE_NAMESPACE_"
-_OF_CLIENTS: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE"))
-"""Variables of clients, which may stand beside those of a server."""
 """What the names of the environment variables begin with."""
+CLIENT_VARIABLES: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE"))
+"""Variables of clients, which may stand beside those of a server."""
 _MAPS = ("storage", "vended_storage", "api_keys", "maintenance")
 _OPTION = re.compile(r"(storage|vended_storage)__(.+)")
 """A variable for one option of an object store."""
@@ -550,7 +550,7 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     options: dict[str, dict[str, str]] = {}
     for variable, text in environment.items():
-        if not variable.upper().startswith(PREFIX) or variable.upper() in _OF_CLIENTS:
+        if not variable.upper().startswith(PREFIX) or variable.upper() in CLIENT_VARIABLES:
             continue
         name = variable[len(PREFIX) :].lower()
         if option := _OPTION.fullmatch(name):

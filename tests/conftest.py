@@ -38,7 +38,7 @@ SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "larg
 # The machine may be busy: how long an example takes is no failure.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
-PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow"}
+PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow", ("shop", "url"): "slow"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
 
 

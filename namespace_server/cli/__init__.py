@@ -9,8 +9,23 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli import catalogs, check, collection, configuration, conformance, doctor, maintenance, tables
+from namespace_server.cli import (
+    catalogs,
+    changes,
+    check,
+    collection,
+    configuration,
+    conformance,
+    doctor,
+    history,
+    keeping,
+    listing,
+    maintenance,
+    rows,
+    tables,
+)
 from namespace_server.cli.command import Command, VerboseCommand
+from namespace_server.cli.connection import CatalogCommand
 
 cli = typer.Typer(
     name="lance-namespace",
@@ -45,31 +60,42 @@ def main(
     del version  # handled by its callback
 
 
-_SERVER = (catalogs.serve, check.check, catalogs.adopt, catalogs.migrate, conformance.tck)
-_UPKEEP = (
-    collection.gc,
-    collection.dropped,
-    collection.undrop,
-    collection.pins,
-    collection.pin,
-    collection.unpin,
-    collection.intents,
-    collection.intent,
-    collection.end_intent,
-    maintenance.maintain,
-    doctor.doctor,
-    catalogs.orphans,
+_CATALOG: tuple[Callable[..., None], ...] = (
+    listing.ls,
+    listing.show,
+    rows.read,
+    rows.query,
+    rows.load,
+    history.log,
+    history.diff,
+    changes.create,
+    changes.drop,
+    changes.rename,
 )
-_FILES = (tables.inspect, tables.compact, tables.cleanup)
-_PANELS: tuple[tuple[str, tuple[Callable[..., None], ...]], ...] = (
-    ("A server", _SERVER),
-    ("Care of a catalog", _UPKEEP),
-    ("Tables by path", _FILES),
+_KEPT: tuple[Callable[..., None], ...] = (
+    keeping.dropped,
+    keeping.undrop,
+    keeping.pins,
+    keeping.pin,
+    keeping.unpin,
+    keeping.intents,
+    keeping.intent,
+    keeping.end_intent,
 )
-_LOG_AS_SERVERS = (catalogs.serve, catalogs.adopt)
 
-for _panel, _commands in _PANELS:
-    for _command in _commands:
-        _kind = Command if _command in _LOG_AS_SERVERS else VerboseCommand
-        cli.command(cls=_kind, rich_help_panel=_panel)(_command)
-cli.add_typer(configuration.config_commands, name="config", rich_help_panel="A server")
+
+def _add(panel: str, kind: type[Command], *commands: Callable[..., None]) -> None:
+    for command in commands:
+        cli.command(cls=kind, rich_help_panel=panel)(command)
+
+
+_TABLES, _SERVER = "Namespaces, tables and rows", "A server"
+_add(_TABLES, CatalogCommand, *_CATALOG)
+for _group, _name in ((changes.tag_commands, "tag"), (changes.branch_commands, "branch")):
+    cli.add_typer(_group, name=_name, rich_help_panel=_TABLES)
+_add("What is kept", CatalogCommand, *_KEPT)
+_add(_SERVER, Command, catalogs.serve, catalogs.adopt)
+_add(_SERVER, VerboseCommand, check.check, catalogs.migrate, conformance.tck)
+cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
+_add("Care of a catalog", VerboseCommand, collection.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
+_add("Tables by path", VerboseCommand, tables.inspect, tables.compact, tables.cleanup)

@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import typer
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document. What JSON has no type for is printed as a text."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    """Print one JSON document. Times are texts of ISO 8601."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_iso))
+
+
+def _iso(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def print_table(
     headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = (), title: str | None = None
 ) -> None:
-    """Print rows below their headings; `numbers` are the headings of columns that are aligned to the right."""
+    """Print rows below their headings; `numbers` are the headings of columns that are aligned to the right.
+
+    Without rows nothing is printed.
+    """
     texts = [[_text(cell) for cell in row] for row in rows]
+    if not texts:
+        return
     if sys.stdout.isatty():
         _print_rich(headings, texts, numbers, title)
         return
     if title:
-        typer.echo(title)
+        typer.echo(f"\n{title}")
     lines = [list(headings), *texts]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
     for line in lines:
@@ -47,7 +57,7 @@ def _print_rich(
     from rich.text import Text
 
     if title:
-        console().print(Text(title, style="bold"))
+        console().print(Text(f"\n{title}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     for place, heading in enumerate(headings):
         is_number = heading in numbers
@@ -79,3 +89,53 @@ def _text(cell: object) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(cell))
+
+
+def print_names(names: Iterable[tuple[str, bool]]) -> None:
+    """Print names, one a line; those that are marked in colour."""
+    if not sys.stdout.isatty():
+        for name, _ in names:
+            typer.echo(_text(name))
+        return
+    from rich.text import Text
+
+    for name, is_marked in names:
+        console().print(Text(_text(name), style="bold blue" if is_marked else ""), soft_wrap=True)
+
+
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Print names and values, one a line. Those without a value are left out."""
+    shown = {name: _text(", ".join(value) if isinstance(value, list) else value) for name, value in fields.items()}
+    width = max((len(name) for name, text in shown.items() if text), default=0)
+    for name, text in shown.items():
+        if not text:
+            continue
+        if not sys.stdout.isatty():
+            typer.echo(f"{name:<{width}}  {text}")
+            continue
+        from rich.text import Text
+
+        console().print(Text.assemble((f"{name:<{width}}", "bold"), "  ", text), soft_wrap=True)
+
+
+def shown_bytes(size: int | None) -> str:
+    """A size in words."""
+    if size is None:
+        return ""
+    amount, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{size} B" if unit == "B" else f"{amount:,.1f} {unit}"
+
+
+def print_lines(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines, each with a style of rich."""
+    for text, style in lines:
+        if sys.stdout.isatty():
+            from rich.text import Text
+
+            console().print(Text(_text(text), style=style), soft_wrap=True)
+        else:
+            typer.echo(_text(text))

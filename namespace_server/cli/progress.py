@@ -10,6 +10,8 @@ from typing import Final, Self, TextIO
 _TERMINAL: Final = 0.1
 _LOG: Final = 30.0
 """Seconds between two lines, on a terminal and elsewhere."""
+_BAR: Final = 20
+"""Columns of a bar."""
 _CLEAR: Final = "\r\x1b[K"
 
 
@@ -44,9 +46,11 @@ class ProgressLine:
             return
         self._last = now
         text = phase
-        if of:
-            text += f": {done:,} of {of:,} {unit}"
+        if of or done:
+            text += f": {done:,} of {of:,} {unit}" if of else f": {done:,} {unit}"
             seconds = now - self._begun
+            if self._moves and of:
+                text = f"{_bar(done, of)} {text}"
             if seconds >= 1:
                 text += f", {(done - self._first) / seconds:,.0f} per second"
         self._write(f"{_CLEAR}{text}" if self._moves else f"{text}\n")
@@ -54,3 +58,8 @@ class ProgressLine:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def _bar(done: int, of: int) -> str:
+    filled = min(_BAR, _BAR * done // of)
+    return "█" * filled + "░" * (_BAR - filled)

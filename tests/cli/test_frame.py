@@ -7,7 +7,6 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import lance
@@ -21,16 +20,6 @@ from namespace_client import CatalogUnreachable, CommitUnknown, RetryableConflic
 from namespace_server.cli.command import ExitStatus, refusing
 from namespace_server.cli.output import print_table
 from tests.cli.commands import invoke, refused
-
-
-@pytest.fixture(autouse=True)
-def _log() -> Iterator[None]:
-    """The log as it was before."""
-    root = logging.getLogger()
-    before = root.level, root.handlers[:]
-    yield
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,12 @@ def test_the_commands_of_pins(local: Scene) -> None:
         f"audit: catalog version {version} is pinned\n"
     )
     assert run("pin", root, "first", "--version", "1") == "first: catalog version 1 is pinned\n"
-    audit, first = run("pins", root).splitlines()
-    assert audit.startswith(f"audit  catalog version {version}  20")
-    assert audit.endswith("Z  year's end")
-    assert first == "first  catalog version 1  for ever"
+    _, audit, first = run("pins", root).splitlines()
+    assert audit.split()[:2] == ["audit", str(version)]
+    assert audit.endswith("year's end")
+    assert first.split() == ["first", "1", "for", "ever"]
     assert [pin["name"] for pin in json.loads(run("pins", root, "--json"))] == ["audit", "first"]
-    assert run("unpin", root, "first") == "first: catalog version 1 is not pinned by it any more\n"
+    assert run("unpin", root, "first") == "first: is removed\n"
     assert "there is no pin first" in run("unpin", root, "first")
     assert "seconds: expected a number from 1 to" in run("pin", root, "x", "--for", "31d")
     assert "catalog version 99 is not kept" in run("pin", root, "x", "--version", "99")
@@ -124,9 +124,9 @@ def test_the_commands(local: Scene) -> None:
     assert run("dropped", root) == (0, "")
     with closing(DirectoryNamespace(root=root)) as namespace:
         namespace.write("drop_table", {"id": ["ml", "t"]})
-    assert run("dropped", root)[1].startswith("ml$t  version 1  ")
+    assert run("dropped", root)[1].splitlines()[1].split()[:2] == ["ml.t", "1"]
     [listed] = json.loads(run("dropped", root, "--json")[1])
     assert "none of that name was dropped" in run("undrop", root, "ml$u")[1]
-    status, said = run("undrop", root, "ml$t", "--as", "ml$back", "--id", listed["tombstone_id"])
-    assert (status, said.startswith("ml$back: back at file://")) == (0, True)
+    status, said = run("undrop", root, "ml$t", "--as", "ml$back", "--id", listed["tombstone"])
+    assert (status, said) == (0, "ml$back: is back\n")
     assert rows(local.catalog, "back") == 3

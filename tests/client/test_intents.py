@@ -312,11 +312,11 @@ def test_the_commands_of_intents(local: Scene) -> None:
     job = run("intent", root, "ml$t", "--for", "2h", "--reason", "by hand").strip()
     assert str(uuid.UUID(job)) == job
     assert run("intent", root, "ml$t", "--id", job).strip() == job
-    [line] = run("intents", root).splitlines()
+    [_, line] = run("intents", root).splitlines()
     assert line.startswith(f"{job}  20")
-    assert line.endswith("Z  ml$t")
+    assert line.endswith("Z  ml.t")
     assert intents(local) == [(local.uri("t"), 1)]
-    assert f'"intent_id": "{job}"' in run("intents", root, "--json")
+    assert f'"id": "{job}"' in run("intents", root, "--json")
     assert run("end-intent", root, job) == f"{job}: ended\n"
     assert run("end-intent", root, job) == f"{job}: is not there\n"
     assert run("intents", root) == ""

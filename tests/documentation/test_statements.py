@@ -12,7 +12,7 @@ import yaml
 from typer.main import get_command
 
 from namespace_server.cli import cli
-from namespace_server.settings import Settings
+from namespace_server.settings import CLIENT_VARIABLES, PREFIX, Settings
 from tests.documentation.pages import PAGES, REPOSITORY, blocks, links, literals, name_of
 
 PACKAGES = ("lance_core", "namespace_client", "namespace_server", "namespace_tck", "spark_catalog")
@@ -102,6 +102,7 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
 def test_settings_that_are_named_exist(page: Path) -> None:
     named = set(re.findall(r"LANCE_NAMESPACE_([A-Z][A-Z_]*[A-Z])", page.read_text()))
     fields = {name.upper() for name in Settings.model_fields}
+    fields |= {name.removeprefix(PREFIX) for name in CLIENT_VARIABLES}
 
     assert {name for name in named if name.split("__")[0] not in fields} == set()
 

@@ -153,7 +153,7 @@ def test_settings_that_make_no_sense_are_named(arguments: list[str], said: str) 
         ("API_KEYS", '{"SECRETKEY4":5}', "api_keys: entry 1: expected the name of a principal as text, found int"),
         ("API_KEYS", '{"":"svc"}', "api_keys: entry 1: expected a key of at least 8 characters, found 0"),
         ("API_KEYS", "{SECRETKEY4", "LANCE_NAMESPACE_API_KEYS: expected a JSON object, found malformed JSON at line 1"),
-        ("API_KEY", '{"SECRETKEY4": "ann"}', "LANCE_NAMESPACE_API_KEY: no such setting, did you mean"),
+        ("APIKEYS", '{"SECRETKEY4": "ann"}', "LANCE_NAMESPACE_APIKEYS: no such setting, did you mean"),
         ("API_KEYS_FILE", "/nowhere", "api_keys_file: Path does not point to a file"),
     ],
 )

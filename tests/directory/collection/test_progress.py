@@ -37,7 +37,8 @@ def test_on_a_terminal_the_line_moves_and_is_gone_at_the_end() -> None:
         progress("list", 1, 12)  # too soon
         progress("sweep", 5, 2_000, "files")
     shown = [text for text in re.split(r"\r\x1b\[K", stream.getvalue()) if text]
-    assert shown == ["fence", "list: 0 of 12 tables", "sweep: 5 of 2,000 files"]
+    empty = "░" * 20
+    assert shown == ["fence", f"{empty} list: 0 of 12 tables", f"{empty} sweep: 5 of 2,000 files"]
     assert stream.getvalue().endswith("\r\x1b[K")
 
 

@@ -1,0 +1,217 @@
+"""Commands that change namespaces, tables, tags and branches: each one is one batch."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from namespace_server.cli.command import refusal
+from namespace_server.cli.connection import CatalogCommand, connected
+from namespace_server.cli.listing import BranchName, Version
+from namespace_server.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Message = Annotated[str | None, typer.Option("-m", "--message", help="Text that is kept with the change, for `log`.")]
+Table = Annotated[str, typer.Argument(metavar="TABLE", help="A table: shop.orders.")]
+
+tag_commands = typer.Typer(help="Tags of a table: names for its versions.", no_args_is_help=True)
+branch_commands = typer.Typer(help="Branches of a table.", no_args_is_help=True)
+
+
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new namespace, or with --schema the new table.")],
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='Make a table with these columns: a JSON object such as {"id": "int64"}, or a Parquet or Arrow file, '
+            "whose rows are not read.",
+            dir_okay=False,
+        ),
+    ] = None,
+    parents: Annotated[bool, typer.Option("-p", "--parents", help="Also the namespaces above it.")] = False,
+    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="A namespace that is there is no error.")] = False,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="Kept with it; may be repeated.")
+    ] = None,
+    message: Message = None,
+) -> None:
+    """Create a namespace, or a table with the schema of a file. At a root without a catalog this makes the catalog."""
+    pairs = [item.partition("=") for item in properties or ()]
+    if wrong := [key for key, equals, _ in pairs if not equals or not key]:
+        raise refusal(f"--property {wrong[0]}: expected NAME=VALUE")
+    if exist_ok and schema is not None:
+        raise refusal("--exist-ok: goes without --schema")
+    given = {key: value for key, _, value in pairs}
+    columns = None if schema is None else _read_schema(schema)
+    with connected(context, new=True) as catalog:
+        from namespace_client.names import absolute
+
+        if parents and len(path := absolute(name)) > 1:
+            catalog.ensure_namespace(path[:-1])
+        if columns is None:
+            catalog.create_namespace(name, properties=given, exist_ok=exist_ok, message=message)
+        else:
+            catalog.create(name, schema=columns, properties=given, message=message)
+    _say(context, f"{name}: created", name=name)
+
+
+def drop(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A table, or with --namespace a namespace.")],
+    namespace: Annotated[bool, typer.Option("--namespace", help="Drop the namespace of this name.")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="With all that the namespace holds.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="It cannot come back; a collection removes it.")] = False,
+    missing_ok: Annotated[bool, typer.Option("--missing-ok", help="It is no error if there is none.")] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask, with --cascade or --purge.")] = False,
+    message: Message = None,
+) -> None:
+    """Drop a table, or a namespace. `undrop` brings a table back for as long as it is kept."""
+    if cascade and not namespace:
+        raise refusal("--cascade: expected with --namespace")
+    if (cascade or purge) and not yes:
+        lost = "all that is in it" if cascade else "its rows"
+        if not sys.stdin.isatty():
+            raise refusal(f"{name}: expected --yes, since {lost} {'cannot come back' if purge else 'goes with it'}")
+        typer.confirm(f"Drop {name} and {lost}?", abort=True)
+    with connected(context) as catalog:
+        if namespace:
+            catalog.drop_namespace(name, cascade=cascade, missing_ok=missing_ok, purge=purge, message=message)
+        else:
+            catalog.drop(name, missing_ok=missing_ok, purge=purge, message=message)
+    _say(context, f"{name}: dropped", name=name)
+
+
+def rename(
+    context: typer.Context,
+    table: Table,
+    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its whole new name: sales.orders.")],
+    message: Message = None,
+) -> None:
+    """Rename a table, or move it to another namespace, with its versions, branches and tags."""
+    with connected(context) as catalog:
+        catalog.rename(table, new_name, message=message)
+    _say(context, f"{table}: is {new_name}", name=new_name)
+
+
+@tag_commands.command("list", cls=CatalogCommand)
+def list_tags(context: typer.Context, table: Table) -> None:
+    """List the tags of a table."""
+    with connected(context) as catalog:
+        found = sorted(catalog.tags(table).items())
+    if context.obj.as_json:
+        print_json([{"name": name, **asdict(tag)} for name, tag in found])
+        return
+    rows = [(name, tag.version, tag.branch or "main") for name, tag in found]
+    print_table(("tag", "version", "branch"), rows, numbers=("version",))
+
+
+TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
+
+
+@tag_commands.command("create", cls=CatalogCommand)
+def create_tag(
+    context: typer.Context,
+    table: Table,
+    tag: TagArgument,
+    version: Version = None,
+    branch: BranchName = None,
+    message: Message = None,
+) -> None:
+    """Give a version of a table a name, which keeps it."""
+    with connected(context) as catalog:
+        catalog.create_tag(table, tag, version=version, branch=branch, message=message)
+    _say(context, f"{table}: tag {tag} created", name=tag)
+
+
+@tag_commands.command("move", cls=CatalogCommand)
+def move_tag(
+    context: typer.Context,
+    table: Table,
+    tag: TagArgument,
+    version: Version = None,
+    branch: BranchName = None,
+    message: Message = None,
+) -> None:
+    """Have a tag name another version."""
+    with connected(context) as catalog:
+        catalog.move_tag(table, tag, version=version, branch=branch, message=message)
+    _say(context, f"{table}: tag {tag} moved", name=tag)
+
+
+@tag_commands.command("delete", cls=CatalogCommand)
+def delete_tag(context: typer.Context, table: Table, tag: TagArgument, message: Message = None) -> None:
+    """Delete a tag. The version stays until it expires."""
+    with connected(context) as catalog:
+        catalog.delete_tag(table, tag, message=message)
+    _say(context, f"{table}: tag {tag} deleted", name=tag)
+
+
+@branch_commands.command("list", cls=CatalogCommand)
+def list_branches(context: typer.Context, table: Table) -> None:
+    """List the branches of a table, without main."""
+    with connected(context) as catalog:
+        found = sorted(catalog.branches(table).items())
+    if context.obj.as_json:
+        print_json([{"name": name, **asdict(branch)} for name, branch in found])
+        return
+    rows = [(name, branch.parent_version, branch.parent_branch or "main") for name, branch in found]
+    print_table(("branch", "from version", "of"), rows, numbers=("from version",))
+
+
+BranchArgument = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
+
+
+@branch_commands.command("create", cls=CatalogCommand)
+def create_branch(
+    context: typer.Context,
+    table: Table,
+    branch: BranchArgument,
+    from_branch: Annotated[str | None, typer.Option("--from-branch", help="Where it begins (main).")] = None,
+    from_version: Annotated[int | None, typer.Option("--from-version", help="Where it begins (the newest).")] = None,
+    message: Message = None,
+) -> None:
+    """Begin a branch of a table."""
+    with connected(context) as catalog:
+        catalog.create_branch(table, branch, from_branch=from_branch, from_version=from_version, message=message)
+    _say(context, f"{table}: branch {branch} created", name=branch)
+
+
+@branch_commands.command("delete", cls=CatalogCommand)
+def delete_branch(context: typer.Context, table: Table, branch: BranchArgument, message: Message = None) -> None:
+    """Delete a branch with its versions."""
+    with connected(context) as catalog:
+        catalog.delete_branch(table, branch, message=message)
+    _say(context, f"{table}: branch {branch} deleted", name=branch)
+
+
+def _say(context: typer.Context, text: str, **fields: Any) -> None:
+    """Print what was done."""
+    if context.obj.as_json:
+        print_json(fields)
+    else:
+        typer.echo(text)
+
+
+def _read_schema(file: Path) -> pa.Schema:
+    """The schema in a file. Raises `ValueError`, `OSError`, `InvalidCall`."""
+    import json
+
+    import pyarrow as pa
+
+    from namespace_server.cli.row_files import open_rows
+    from table_data.requests.arrow_types import arrow_type
+
+    if file.suffix != ".json":
+        return open_rows(file).schema
+    described = json.loads(file.read_text("utf-8"))
+    if not isinstance(described, dict) or not described:
+        raise refusal(f"{file}: expected a JSON object with the type of each column")
+    return pa.schema([(name, arrow_type(kind, f"{file}: column {name}")) for name, kind in described.items()])

@@ -1,0 +1,243 @@
+"""Commands on the versions of a catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from namespace_server.cli.command import ExitStatus
+from namespace_server.cli.connection import connected
+from namespace_server.cli.moments import parse_point, shown_moment
+from namespace_server.cli.output import print_json, print_lines, print_table
+from namespace_server.cli.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from namespace_client import Catalog, CatalogChange, CatalogVersion
+    from namespace_server.cli.comparison import CatalogComparison, TableComparison
+
+Deltas = dict[int, int]
+_READERS: Final = 8
+_WIDEST: Final = 160
+"""Columns of a row that is shown by `diff`. JSON has it in whole."""
+_SHOWN: Final = 3
+"""Changes of a batch that are shown in a line."""
+
+
+def log(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Only what changed this table or namespace, or was in it."),
+    ] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="So many catalog versions at most.")] = 20,
+    stat: Annotated[
+        bool, typer.Option("--stat", help="Also rows: how many more or fewer each change made of a table.")
+    ] = False,
+) -> None:
+    """Show the history of a catalog, newest first: when, who, why, and which tables were changed how.
+
+    Versions that a collection has removed are not shown.
+    """
+    with connected(context) as catalog, ProgressLine() as progress:
+        found = list(_touching(catalog, name, limit))
+        deltas = _deltas(catalog, found, progress) if stat else {}
+    if context.obj.as_json:
+        print_json([_json(version, deltas) for version in found])
+        return
+    rows = []
+    for version in found:
+        for place, (who, why, changes) in enumerate(_batches(version)):
+            first = place == 0
+            every = [_told(change, deltas) for change in changes if not _is_part(change)]
+            told = every[:_SHOWN] + ([f"and {len(every) - _SHOWN:,} more"] if len(every) > _SHOWN else [])
+            moment = shown_moment(version.committed_at) if first else ""
+            rows.append((version.version if first else None, moment, who, why, ", ".join(told)))
+    print_table(("version", "committed", "by", "message", "changes"), rows, numbers=("version",))
+
+
+def _touching(catalog: Catalog, name: str | None, limit: int) -> Iterator[CatalogVersion]:
+    if name is None:
+        yield from catalog.history(limit)
+        return
+    from namespace_client.names import absolute
+
+    path, below, left = absolute(name), None, limit
+    while left and (page := catalog.history(_PAGE, below=below)):
+        for version in page:
+            if left and any(_is_about(change, path) for change in _changes(version)):
+                yield version
+                left -= 1
+        below = page[-1].version
+
+
+_PAGE: Final = 200
+
+
+def _is_about(change: CatalogChange, path: Sequence[str]) -> bool:
+    return any(each is not None and tuple(each[: len(path)]) == tuple(path) for each in (change.name, change.new_name))
+
+
+def _changes(version: CatalogVersion) -> Iterator[CatalogChange]:
+    for batch in version.batches:
+        yield from batch.changes
+    yield from version.adopted
+
+
+def _batches(version: CatalogVersion) -> Iterator[tuple[str, str, Sequence[CatalogChange]]]:
+    """Who, why and what of each batch of a version."""
+    for batch in version.batches:
+        yield batch.principal or "", batch.message or "", batch.changes
+    if version.adopted:
+        yield "", "(written by path, and adopted)", version.adopted
+    if not version.batches and not version.adopted:
+        yield "", "(by a stock client)" if version.unmanaged else "(the server's own work)", ()
+
+
+def _is_part(change: CatalogChange) -> bool:
+    """Whether it is only the first version of a table that the same batch declares."""
+    return change.operation == "commit_transaction" and change.change is None
+
+
+def _told(change: CatalogChange, deltas: Deltas) -> str:
+    """A change in words: what was done, to what, and how many rows more it has."""
+    if change.operation == "declare_table":
+        verb = "create"
+    elif change.operation == "commit_transaction" and change.change:
+        verb = _INNER_CAPITAL.sub(" ", change.change).lower()
+    else:
+        verb = change.operation.replace("_table", "").replace("_", " ")
+    about = [str(each) for each in (change.name, change.tag, change.pin) if each is not None]
+    about += [] if change.branch is None else [f"(branch {change.branch})"]
+    about += [] if change.new_name is None else [f"to {change.new_name}"]
+    delta = deltas.get(id(change))
+    return " ".join([verb, *about]) + ("" if delta is None else f" ({delta:+,} rows)")
+
+
+_INNER_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _deltas(catalog: Catalog, versions: Iterable[CatalogVersion], progress: ProgressLine) -> Deltas:
+    """By how many rows each change made a table larger, where both versions are kept: two manifests for each.
+
+    The keys are the identities of the changes: equal ones may be in several catalog versions.
+    """
+    from namespace_client import ClientError
+
+    changes = [
+        (version.version, change)
+        for version in versions
+        for change in _changes(version)
+        if change.change is not None and change.version and change.branch is None
+    ]
+
+    def delta(item: tuple[int, CatalogChange]) -> int | None:
+        version, change = item
+        assert change.name is not None
+        assert change.version is not None
+        try:
+            view = catalog.at(version)  # the table has the name of that time there
+            after = view.describe(change.name, version=change.version).rows
+            before = view.describe(change.name, version=change.version - 1).rows if change.version > 1 else 0
+        except ClientError:  # one of the versions is not kept
+            return None
+        return None if after is None or before is None else after - before
+
+    found: Deltas = {}
+    with ThreadPoolExecutor(_READERS) as pool:
+        for number, ((_, change), count) in enumerate(zip(changes, pool.map(delta, changes), strict=True)):
+            progress("count", number, len(changes), "changes")
+            if count is not None:
+                found[id(change)] = count
+    return found
+
+
+def _json(version: CatalogVersion, deltas: Deltas) -> dict[str, Any]:
+    def change(each: CatalogChange) -> dict[str, Any]:
+        fields = {key: value for key, value in asdict(each).items() if value is not None}
+        names = {key: str(getattr(each, key)) for key in ("name", "new_name") if key in fields}
+        return fields | names | ({"rows_delta": deltas[id(each)]} if id(each) in deltas else {})
+
+    return {
+        "version": version.version,
+        "committed_at": version.committed_at,
+        "batches": [
+            {
+                "transaction_id": batch.transaction_id,
+                "message": batch.message,
+                "principal": batch.principal,
+                "num_changes": batch.num_changes,
+                "changes": [change(each) for each in batch.changes],
+            }
+            for batch in version.batches
+        ],
+        "adopted": [change(each) for each in version.adopted],
+        "unmanaged": version.unmanaged,
+    }
+
+
+def diff(
+    context: typer.Context,
+    before: Annotated[str, typer.Argument(metavar="A", help="Catalog version, time (ISO 8601) or pin.")],
+    after: Annotated[str | None, typer.Argument(metavar="[B]", help="The same; now.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, metavar="N", help="Also compare rows, and show N of each table.")
+    ] = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 if there are differences.")] = False,
+) -> None:
+    """Compare two versions of a catalog: tables that came, went, were renamed or changed, their schemas and rows.
+
+    Only the manifests of changed tables are read. With --rows also the rows of the files that only one of both
+    versions has: a million of a table at most.
+    """
+    from namespace_server.cli.comparison import compare_catalogs
+
+    with connected(context) as catalog, ProgressLine() as progress:
+        end = catalog.access.state().version if after is None else parse_point(after)
+        found = compare_catalogs(catalog.at(parse_point(before)), catalog.at(end), rows or 0, progress)
+    if context.obj.as_json:
+        print_json(found.as_json())
+    else:
+        _print_comparison(found)
+    if exit_code and found.tables:
+        raise typer.Exit(ExitStatus.FOUND)
+
+
+_MARKS: Final = {"added": ("+", "green"), "dropped": ("-", "red"), "renamed": (">", "blue"), "changed": ("~", "yellow")}
+
+
+def _print_comparison(found: CatalogComparison) -> None:
+    lines: list[tuple[str, str]] = [(f"catalog version {found.before} to {found.after}", "bold")]
+    for table in found.tables:
+        mark, style = _MARKS[table.kind]
+        lines.append((f"{mark} {table.described()}", style))
+        lines += _schema_lines(table)
+        lines += _row_lines(table)
+    print_lines(lines if found.tables else [*lines, ("no differences", "")])
+
+
+def _schema_lines(table: TableComparison) -> Iterator[tuple[str, str]]:
+    for name, was, now in table.columns:
+        if was is None:
+            yield f"    + column {name}: {now}", "green"
+        elif now is None:
+            yield f"    - column {name}: {was}", "red"
+        else:
+            yield f"    ~ column {name}: {was}, now {now}", "yellow"
+
+
+def _row_lines(table: TableComparison) -> Iterator[tuple[str, str]]:
+    sample = table.sample
+    if sample is None:
+        return
+    if sample.note:
+        yield f"    {sample.note}", ""
+        return
+    yield f"    rows: {sample.num_added:,} added, {sample.num_removed:,} removed", ""
+    for mark, style, texts in (("-", "red", sample.removed), ("+", "green", sample.added)):
+        for text in texts:
+            yield f"    {mark} {text if len(text) <= _WIDEST else f'{text[: _WIDEST - 1]}…'}", style

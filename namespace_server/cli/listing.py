@@ -1,0 +1,202 @@
+"""Commands that say what a catalog holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from namespace_server.cli.connection import connected
+from namespace_server.cli.moments import at_point, shown_moment
+from namespace_server.cli.output import print_fields, print_json, print_names, print_table, shown_bytes
+from namespace_server.cli.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from namespace_client import Catalog, CatalogView, Name, TableDescription
+
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="POINT", help="Catalog version, time (ISO 8601) or pin, in place of now."),
+]
+BranchName = Annotated[str | None, typer.Option("--branch", metavar="NAME", help="Branch of the table (main).")]
+TagName = Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Tag of the table.")]
+Version = Annotated[int | None, typer.Option("--version", help="Version of the table (the newest).")]
+
+_READERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """A namespace or a table in a listing. What was not looked up is None."""
+
+    name: str
+    kind: str
+    version: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    fragments: int | None = None
+    changed: datetime | None = None
+
+
+def ls(
+    context: typer.Context,
+    namespace: Annotated[str | None, typer.Argument(metavar="[NAMESPACE]", help="A namespace; the root.")] = None,
+    long: Annotated[bool, typer.Option("-l", "--long", help="Also versions, rows, bytes and times.")] = False,
+    recursive: Annotated[bool, typer.Option("-R", "--recursive", help="Also what lies in namespaces below.")] = False,
+    at: At = None,
+) -> None:
+    """List namespaces and tables."""
+    with connected(context) as catalog, ProgressLine() as progress:
+        view = at_point(catalog, at)
+        parent: Any = () if namespace is None else namespace
+        namespaces = view.namespaces(parent, recursive=recursive)
+        tables = view.tables(parent, recursive=recursive)
+        found = [ListedObject(str(each), "namespace") for each in namespaces]
+        if long:
+            found += list(_described(view, tables, progress))
+        else:
+            found += [ListedObject(str(each), "table") for each in tables]
+    found.sort(key=lambda each: (each.name, each.kind))
+    if context.obj.as_json:
+        fields = ("name", "kind") if not long else tuple(ListedObject.__dataclass_fields__)
+        print_json([{field: getattr(each, field) for field in fields} for each in found])
+    elif long:
+        rows = [
+            (each.name + _mark(each), each.version, each.rows, shown_bytes(each.bytes), each.fragments, each.changed)
+            for each in found
+        ]
+        shown = [(*row[:-1], shown_moment(row[-1])) for row in rows]
+        print_table(("name", "version", "rows", "size", "fragments", "changed"), shown, numbers=_NUMBERS)
+    else:
+        print_names((each.name + _mark(each), each.kind == "namespace") for each in found)
+
+
+_NUMBERS = ("version", "rows", "size", "fragments", "bytes")
+
+
+def _mark(listed: ListedObject) -> str:
+    return "/" if listed.kind == "namespace" else ""
+
+
+def _described(view: Catalog | CatalogView, tables: Sequence[Name], progress: ProgressLine) -> Iterator[ListedObject]:
+    """The tables with what the manifest of each says. One that is dropped meanwhile is left out."""
+    from namespace_client import NotFound
+
+    def look(table: Name) -> ListedObject | None:
+        try:
+            found = view.describe(table)
+        except NotFound:
+            return None
+        return ListedObject(
+            str(table), "table", found.version, found.rows, found.bytes, found.fragments, found.committed_at
+        )
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        for number, listed in enumerate(pool.map(look, tables)):
+            progress("describe", number, len(tables))
+            if listed is not None:
+                yield listed
+
+
+def show(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A table; the catalog itself.")] = None,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="So many first rows.")] = 5,
+    branch: BranchName = None,
+    tag: TagName = None,
+    version: Version = None,
+    at: At = None,
+) -> None:
+    """Show a table: schema, version, branches, tags, indices, size and first rows. Without a name: the catalog."""
+    from namespace_server.cli.row_output import json_rows, print_rows
+
+    with connected(context) as catalog:
+        view = at_point(catalog, at)
+        if name is None:
+            _show_catalog(context, catalog, view)
+            return
+        found = view.describe(name, branch=branch, tag=tag, version=version)
+        first = None
+        if rows and found.version is not None:
+            first = view.read(name, limit=rows, branch=branch, tag=tag, version=version)
+    if context.obj.as_json:
+        print_json(_table_json(found) | ({} if first is None else {"first_rows": json_rows(first)}))
+        return
+    _print_table_description(found)
+    if first is not None:
+        print_rows(first, title=f"first rows ({first.num_rows:,} of {found.rows:,})")
+
+
+def _show_catalog(context: typer.Context, catalog: Catalog, view: Catalog | CatalogView) -> None:
+    head = catalog.access.state()
+    fields = {
+        "root": head.root,
+        "version": getattr(view, "version", head.version),
+        "namespaces": len(view.namespaces((), recursive=True)),
+        "tables": len(view.tables((), recursive=True)),
+        "dropped_tables": len(catalog.dropped_tables()),
+        "pins": [pin.name for pin in catalog.pins()],
+    }
+    if context.obj.as_json:
+        print_json(fields)
+    else:
+        print_fields({name.replace("_", " "): value for name, value in fields.items()})
+
+
+def _table_json(found: TableDescription) -> dict[str, Any]:
+    schema = [] if found.schema is None else _schema_rows(found)
+    return {
+        "name": str(found.name),
+        "location": found.location,
+        "version": found.version,
+        "branch": found.branch,
+        "committed_at": found.committed_at,
+        "rows": found.rows,
+        "bytes": found.bytes,
+        "fragments": found.fragments,
+        "schema": [{"name": name, "type": kind, "nullable": nullable} for name, kind, nullable in schema],
+        "indices": [asdict(index) for index in found.indices],
+        "tags": {name: asdict(tag) for name, tag in found.tags.items()},
+        "branches": {name: asdict(branch) for name, branch in found.branches.items()},
+        "properties": dict(found.properties),
+    }
+
+
+def _schema_rows(found: TableDescription) -> list[tuple[str, str, bool]]:
+    assert found.schema is not None
+    return [(field.name, str(field.type), field.nullable) for field in found.schema]
+
+
+def _print_table_description(found: TableDescription) -> None:
+    version = "declared, without a version" if found.version is None else found.version
+    print_fields(
+        {
+            "table": str(found.name),
+            "location": found.location,
+            "version": version,
+            "branch": found.branch,
+            "committed": shown_moment(found.committed_at),
+            "rows": found.rows,
+            "size": shown_bytes(found.bytes),
+            "fragments": found.fragments,
+            **{f"property {name}": value for name, value in found.properties.items()},
+        }
+    )
+    if found.schema is not None:
+        print_table(("column", "type", "nullable"), _schema_rows(found), title="schema")
+    if found.indices:
+        rows = [
+            (index.name, ", ".join(index.columns), index.kind, index.rows, shown_bytes(index.bytes))
+            for index in found.indices
+        ]
+        print_table(("index", "columns", "kind", "rows", "size"), rows, numbers=_NUMBERS, title="indices")
+    if found.tags:
+        tags = [(name, tag.version, tag.branch or "main") for name, tag in sorted(found.tags.items())]
+        print_table(("tag", "version", "branch"), tags, numbers=_NUMBERS, title="tags")
+    if found.branches:
+        begun = [(name, each.parent_version, each.parent_branch or "main") for name, each in found.branches.items()]
+        print_table(("branch", "from version", "of"), sorted(begun), numbers=("from version",), title="branches")
