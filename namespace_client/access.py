@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
@@ -87,6 +87,21 @@ class Backend(Protocol):
         """Address of the catalog, for messages."""
         ...
 
+    @property
+    def server(self) -> str | None:
+        """URL of the server, None for a catalog in this process."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of every request to the server."""
+        ...
+
+    @property
+    def namespace(self) -> Any:
+        """The catalog in this process, None for a server."""
+        ...
+
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """Send a read, as of catalog version `at` if given, or the repeatable operation `create_namespace`.
 
@@ -105,6 +120,10 @@ class Backend(Protocol):
 
 class _Closed:
     """The backend of a connection that was closed."""
+
+    server: str | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    namespace: Any = None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -148,6 +167,21 @@ class CatalogAccess:
         """Close the backend. Every later call raises `CatalogClosed`."""
         self._backend.close()
         self._backend = _Closed(self._backend.name)
+
+    @property
+    def server(self) -> str | None:
+        """URL of the server, None for a catalog in this process."""
+        return self._backend.server
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of every request to the server."""
+        return self._backend.headers
+
+    @property
+    def namespace(self) -> Any:
+        """The catalog in this process, None for a server."""
+        return self._backend.namespace
 
     def state(self) -> CatalogHead:
         """Root and newest version of the catalog."""

@@ -65,7 +65,8 @@ class HttpClient:
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 60.0) -> None:
         self.url = url
-        self._client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout)
+        self.headers = dict(headers or {})
+        self._client = httpx.Client(base_url=url, headers=self.headers, timeout=timeout)
 
     def close(self) -> None:
         """Close the connections."""
@@ -141,6 +142,9 @@ class HttpBackend:
 
     def __init__(self, client: HttpClient) -> None:
         self.name = client.url
+        self.server: str | None = client.url
+        self.headers: Mapping[str, str] = client.headers
+        self.namespace = None
         self._client = client
 
     def close(self) -> None:

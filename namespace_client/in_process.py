@@ -74,7 +74,9 @@ class InProcessBackend:
 
     def __init__(self, namespace: Namespace, name: str = "the catalog in this process") -> None:
         self.name = name
-        self._namespace = namespace
+        self.server: str | None = None
+        self.headers: Mapping[str, str] = {}
+        self.namespace = namespace
 
     def close(self) -> None:
         """Do nothing, since no connections are held."""
@@ -83,11 +85,11 @@ class InProcessBackend:
         """See `Backend.ask`."""
         try:
             if operation == "create_namespace":
-                [made] = self._namespace.commit([self._namespace.prepare(operation, request)])
+                [made] = self.namespace.commit([self.namespace.prepare(operation, request)])
                 if isinstance(made, LanceNamespaceError):
                     raise made
                 return made.body
-            return self._namespace.read(operation, request, at=at).body
+            return self.namespace.read(operation, request, at=at).body
         except LanceNamespaceError as error:
             raise refused(str(error), int(error.code), getattr(error, "failures", ())) from error
         except LanceCoreError as error:
@@ -98,10 +100,10 @@ class InProcessBackend:
         answer: NamespaceAnswer | LanceNamespaceError
         try:
             if operation in _WITH_FILES:
-                answer = self._namespace.change(operation, request, idempotency_key=idempotency_key)
+                answer = self.namespace.change(operation, request, idempotency_key=idempotency_key)
             else:
-                call = self._namespace.prepare(operation, request, idempotency_key=idempotency_key)
-                [answer] = self._namespace.commit([call])
+                call = self.namespace.prepare(operation, request, idempotency_key=idempotency_key)
+                [answer] = self.namespace.commit([call])
         except LanceNamespaceError as error:
             answer = error
         except LanceCoreError as error:  # raised before or after the commit: the outcome is unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,12 +11,13 @@ from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.names import AnyName, Name, absolute
-from table_data.batch_operations import TableId, TableState
+from table_data.batch_operations import TableId, TableState, VersionIdentity
 
 if TYPE_CHECKING:
     import lance
 
     from namespace_client.descriptions import TableDescription
+    from table_data.pinned_datasets import PinnedTable
     from table_data.table_changes import TableChanges
 
 
@@ -123,9 +124,10 @@ class CatalogReads:
     def dataset(
         self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
     ) -> lance.LanceDataset:
-        """A read-only dataset of pylance, for what `read` has no arguments for: batches, vectors, full text.
+        """A table as a dataset of pylance, for engines that read those: at one version, whatever is committed later.
 
-        Its methods that commit raise `InvalidCall`.
+        It is for reading: its methods that commit raise `InvalidCall`. Storage options that the catalog hands out are
+        renewed before they end. It can be pickled, secrets included, and reads the same version in another process.
 
         Args:
             table: Name of the table.
@@ -136,12 +138,50 @@ class CatalogReads:
         Raises:
             InvalidCall: The table has no version.
         """
-        from table_data.pylance_errors import explained
+        view = self._pinned()
+        return view._pin(view._state(table, branch, tag, version)).open(self.access.namespace)  # noqa: SLF001
 
-        opened = self._open(table, branch, tag, version)
-        with explained(f"read of {Name(opened.state.id)}"):
-            opened.require_head()
-            return opened.dataset()
+    def datasets(self, tables: Iterable[AnyName]) -> dict[AnyName, lance.LanceDataset]:
+        """Several tables as datasets, all of one catalog version: together they are one state of the catalog.
+
+        Args:
+            tables: Names of the tables.
+
+        Returns:
+            The datasets as `dataset` gives them, by the names that were given, in their order.
+        """
+        view = self._pinned()
+        names = [name if isinstance(name, str) else tuple(name) for name in tables]
+        return {name: view.dataset(name) for name in names}
+
+    def _pinned(self) -> CatalogReads:
+        """Reads of one catalog version: of the newest one if there is no other."""
+        if self._at is not None:
+            return self
+        version, options = self.access.state().version, self._storage_options
+        return CatalogView(self.access, version, namespace=self._namespace, storage_options=options)
+
+    def _pin(self, state: TableState) -> PinnedTable:
+        from table_data.pinned_datasets import PinnedTable
+        from table_data.pylance_errors import explained
+        from table_data.table_changes import TableChanges
+
+        options = self._storage_options or state.storage_options
+        identity = state.identity
+        if identity is None:
+            with explained(str(Name(state.id))):
+                head = TableChanges(state, options).require_head()
+            identity = VersionIdentity(head.identity.sha256, head.timestamp_ms)
+        return PinnedTable(
+            state.id,
+            state.root,
+            state.version or 0,
+            self._at or 0,
+            identity,
+            dict(options),
+            self.access.server,
+            dict(self.access.headers),
+        )
 
     def _open(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableChanges:
         from table_data.table_changes import TableChanges  # imports pylance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import lance
 
@@ -29,10 +29,16 @@ class ReadOnlyTable(lance.LanceDataset):  # type: ignore[misc]
     unreadable. `lance.write_dataset` commits without these methods, so it must not be given such a handle either.
     """
 
+    def __copy__(self) -> ReadOnlyTable:
+        """A copy, which `checkout_version` moves to another version: read-only as well."""
+        copied = super().__copy__()
+        copied.__class__ = ReadOnlyTable
+        return cast("ReadOnlyTable", copied)
+
 
 def _refusing(name: str) -> Callable[..., Any]:
     def refuse(*_: object, **__: object) -> Any:
-        raise InvalidCall(f"{name} on a handle of a transaction: it is for reading; call the transaction's methods")
+        raise InvalidCall(f"{name} on a dataset that is for reading; a transaction of the catalog has methods for it")
 
     return refuse
 
@@ -78,12 +84,17 @@ class _Caches:
 _caches = cache(_Caches)
 
 
+def session_of(uri: str, version: int, manifest_sha256: str) -> lance.Session:
+    """The cache of this process for a published version; see `open_version`."""
+    return _caches().session(uri, version, manifest_sha256)
+
+
 def open_version(uri: str, version: int, manifest_sha256: str, options: Mapping[str, str]) -> lance.LanceDataset:
     """A read-only handle on a published version. `uri` is the root of the table or of the branch.
 
     The SHA-256 of its manifest tells the version from another one that has or had its place and number.
     """
-    session = _caches().session(uri, version, manifest_sha256)
+    session = session_of(uri, version, manifest_sha256)
     return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=session)
 
 

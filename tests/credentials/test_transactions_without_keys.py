@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import time
+
 import pytest
 from lance.namespace import RestNamespace
 from lance_namespace import CreateTableRequest
@@ -9,6 +12,7 @@ from lance_namespace import CreateTableRequest
 from namespace_client import Catalog
 from tests.clients.databases import rows
 from tests.credentials.conftest import GuardedS3, Serve
+from tests.credentials.ways import LIFETIME
 from tests.data.arrow import stream
 
 
@@ -54,3 +58,20 @@ def test_nothing_secret_is_shown(url: str) -> None:
         assert state is not None
         secret = state.storage_options["aws_secret_access_key"]
         assert secret not in repr(state)
+
+
+@pytest.mark.slow
+def test_a_pinned_dataset_and_its_pickle_outlive_their_credentials(serve: Serve, guarded_s3: GuardedS3) -> None:
+    guarded_s3.guard.lifetime = LIFETIME
+    server = serve()
+    RestNamespace(uri=server.url).create_table(CreateTableRequest(id=["w", "a"]), stream(rows(0, 10)))
+    with Catalog.connect(server.url, namespace="w") as catalog:
+        dataset = catalog.dataset("a")
+        with catalog.begin() as tx:
+            tx.append("a", rows(10, 20))
+    pickled = pickle.loads(pickle.dumps(dataset))
+    for _ in range(2):
+        assert [each.to_table().num_rows for each in (dataset, pickled)] == [10, 10]
+        time.sleep(LIFETIME)
+    assert pickle.loads(pickle.dumps(pickled)).count_rows() == 10
+    assert guarded_s3.guard.denied == []

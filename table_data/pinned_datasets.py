@@ -1,0 +1,94 @@
+"""Datasets of pylance at a version that the catalog named: for reading, picklable, with options that are renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lance.namespace import RestNamespace
+
+from lance_core.data import commit_time
+from table_data.batch_operations import TableId, VersionIdentity
+from table_data.errors import VersionGone
+from table_data.pylance_errors import explained
+from table_data.staging.handles import ReadOnlyTable, session_of
+
+_EXPIRES: Final = "expires_at_millis"
+"""The storage option that tells when the others end."""
+_MILLISECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A version of a table, or of one of its branches, at one catalog version. It can be pickled, secrets included.
+
+    Attributes:
+        id: Path of the table.
+        uri: URI of the table or of the branch.
+        version: Number of the version.
+        catalog_version: The catalog version that it is of.
+        identity: Which version it is that has this number.
+        storage_options: Options of Lance for its object store.
+        server: URL of the catalog server that has new options when these end, None if there is none.
+        headers: Headers of the requests to it.
+    """
+
+    id: TableId
+    uri: str
+    version: int
+    catalog_version: int
+    identity: VersionIdentity
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    server: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def open(self, namespace: Any = None) -> PinnedDataset:
+        """Open it. Options that end are renewed by `namespace`, a `LanceNamespace`, or else by the server.
+
+        Raises `VersionGone` if the version was removed, or another one took its place.
+        """
+        name = ".".join(self.id)
+        with explained(name):
+            dataset = PinnedDataset(
+                self.uri,
+                version=self.version,
+                storage_options=dict(self.storage_options) or None,
+                session=session_of(self.uri, self.version, self.identity.sha256),
+                **self._renewal(namespace),
+            )
+            committed = commit_time(dataset)
+        expected = self.identity.committed_ms
+        if committed is not None and committed // _MILLISECOND != expected:
+            raise VersionGone(
+                f"{name}: version {self.version} was replaced by another one: it was committed at "
+                f"{committed // _MILLISECOND} ms, expected {expected} ms"
+            )
+        dataset.pinned = self
+        return dataset
+
+    def _renewal(self, namespace: Any) -> dict[str, Any]:
+        if _EXPIRES not in self.storage_options or (namespace is None and self.server is None):
+            return {}
+        if namespace is None:
+            headers = {f"header.{name}": value for name, value in self.headers.items()}
+            headers["header.x-lance-catalog-version"] = str(self.catalog_version)
+            namespace = RestNamespace(uri=self.server, **headers)
+        return {"namespace_client": namespace, "table_id": list(self.id)}
+
+
+class PinnedDataset(ReadOnlyTable):
+    """A dataset of pylance at a version that the catalog named. Its methods that commit raise `InvalidCall`.
+
+    Attributes:
+        pinned: What it is of.
+    """
+
+    pinned: PinnedTable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.pinned.open, ()
+
+    def __repr__(self) -> str:
+        name, pinned = ".".join(self.pinned.id), self.pinned
+        return f"<{name} at version {pinned.version}, of catalog version {pinned.catalog_version}: {pinned.uri}>"
