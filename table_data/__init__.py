@@ -5,6 +5,7 @@ operations        what the routes do with a table: JSON in, JSON or rows out
 table_changes     several operations on one table, each applied to the version that the one before it left
 staging           what one operation does to a version, its files written: rows, merges, columns, indices
 queries           reads of rows: scans, searches, plans
+pinned_datasets   datasets at a version that the catalog named, for readers outside of the project
 open_datasets     datasets that stay open after their use
 composition       operations on one table as the transactions of a batch
 batch_operations  operations of a batch about one table, and their JSON
