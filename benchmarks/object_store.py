@@ -137,7 +137,7 @@ def _serve_together(gateway: Gateway, servers: int, *, peers: bool) -> Iterator[
 
 
 def _peers(url: str, urls: list[str]) -> dict[str, str]:
-    return {"LANCE_NAMESPACE_URL": url, "LANCE_NAMESPACE_PEERS": ",".join(urls)}
+    return {"LANCE_NAMESPACE_PEER_URL": url, "LANCE_NAMESPACE_PEERS": ",".join(urls)}
 
 
 def _measure_together(

@@ -225,15 +225,15 @@ class Settings(BaseSettings):
         "on `port` alone, where it needs a key if others do.",
     )
     metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Address of `metrics_port`.")
-    url: Annotated[str, _matching(_URL, _EXPECTED_URL)] | None = Field(
+    peer_url: Annotated[str, _matching(_URL, _EXPECTED_URL)] | None = Field(
         default=None,
         description="URL at which the other servers of the root reach this one. With `peers`: changes of all are then "
         "committed by one of them, which is faster than by all.",
     )
     peers: Annotated[list[Annotated[str, _matching(_URL, _EXPECTED_URL)]], _Items] = Field(
         default_factory=list,
-        description="The `url` of each server of the root. Changes are handed to these alone, with the credentials of "
-        "their clients. All must know the same API keys.",
+        description="The `peer_url` of each server of the root. Changes are handed to these alone, with the "
+        "credentials of their clients. All must know the same API keys.",
     )
     peer_ca: FilePath | None = Field(
         default=None,
@@ -382,8 +382,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_peers(self) -> Self:
-        if (self.url is None) != (not self.peers):
-            raise ValueError("url, peers: expected both or none")
+        if (self.peer_url is None) != (not self.peers):
+            raise ValueError("peer_url, peers: expected both or none")
         return self
 
     @property

@@ -162,7 +162,7 @@ def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> Maintenan
 
 
 def _forwarding(settings: Settings, namespace: DirectoryNamespace) -> Forwarding | None:
-    if settings.url is None:
+    if settings.peer_url is None:
         return None
     from namespace_server.rest.forwarding import Forwarding  # with the HTTP client, which few servers need
 
@@ -171,7 +171,7 @@ def _forwarding(settings: Settings, namespace: DirectoryNamespace) -> Forwarding
     except OSError as error:  # ssl.SSLError too
         raise refusal(f"settings: certificates of peers: {error}") from error
     table = namespace.catalog.table
-    table.announced = Peer(secrets.token_hex(8), settings.url)
+    table.announced = Peer(secrets.token_hex(8), settings.peer_url)
     return Forwarding(table.announced, frozenset(settings.peers), table.peers, tls)
 
 

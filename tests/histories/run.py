@@ -1,4 +1,4 @@
-"""One history: two servers on one root, clients of all kinds, faults, and the check.
+"""One history: some servers on one root, clients of all kinds, faults, and the check.
 
     python -m tests.histories.run SEED [SECONDS]
     LANCE_HISTORIES_SECONDS=7200 python -m tests.histories.run
@@ -11,6 +11,7 @@ the events, and a report.
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import shutil
 import sys
@@ -96,16 +97,19 @@ def run(
     enough: int = 1_000_000,
     kinds: Sequence[type[Client]] = EVERY,
     beside: Callable[[Callable[[], bool]], None] = lambda _over: None,
+    servers: int = 2,
+    peers: bool = False,
 ) -> Report:
-    """Run the history of a seed below `home`, with clients of every kind and faults of two servers, and check it.
+    """Run the history of a seed below `home`, with clients of every kind and faults of the servers, and check it.
 
+    The servers hand their changes to one of them if they are `peers`.
     `beside` runs with them until its argument says that it is over.
 
     It ends after some seconds, or with `enough` events where the machine is quick; a client that has committed nothing
     yet goes on until it has, without faults. Without anomalies the invariants of the root are checked too, and that all
     its tables can be written.
     """
-    with _clients(seed, home, factory, kinds, servers=2) as (running, clients, recorder):
+    with _clients(seed, home, factory, kinds, servers=servers, peers=peers) as (running, clients, recorder):
         faults = Faults(seed, running, recorder)
         end = time.monotonic() + seconds
 
@@ -165,14 +169,13 @@ def _clients(
     *,
     servers: int,
     defect: str | None = None,
+    peers: bool = False,
 ) -> Iterator[tuple[list[Server], list[Client], Recorder]]:
     """Servers on a new root, and clients of them. They have ended when the block ends."""
     root, recorder, workload = home / "root", Recorder(), Workload()
     locations = _make_tables(root)
     with ExitStack() as stack:
-        running = [
-            stack.enter_context(factory.server(root, home / f"server{number}.log", defect)) for number in range(servers)
-        ]
+        running = stack.enter_context(factory.servers(root, home, servers, defect=defect, peers=peers))
         urls = [server.url for server in running]
         clients = [
             kind(f"{kind.__name__}{number}", seed, urls, workload, recorder) for number, kind in enumerate(kinds)
@@ -230,7 +233,10 @@ def run_kept(seed: str, factory: ServerFactory, seconds: float) -> bool:
     home = REPOSITORY / "build" / "histories" / seed
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    report = run(seed, home, factory, seconds=seconds)
+    choose = random.Random(f"{seed} servers")
+    servers, peers = choose.choice((2, 3)), choose.random() < 0.5
+    report = run(seed, home, factory, seconds=seconds, servers=servers, peers=peers)
+    print(f"{servers} servers, peers: {peers}")
     print(report, flush=True)
     if report.sound:
         shutil.rmtree(home)

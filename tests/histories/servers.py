@@ -1,7 +1,8 @@
 """Servers that are killed, held and started again within milliseconds: forks of a process that has imported all of it.
 
-On standard input of that process each line is a server to fork: a JSON object with `root`, `log`, `port`, and `defect`
-(null or a key of `planted.DEFECTS`). On standard output: `pid <n>`, what the server itself says, and `ended <n>`.
+On standard input of that process each line is a server to fork: a JSON object with `root`, `log`, `port`, `defect`
+(null or a key of `planted.DEFECTS`) and `environment`. On standard output: `pid <n>`, what the server itself says, and
+`ended <n>`.
 """
 
 from __future__ import annotations
@@ -74,15 +75,22 @@ class ServerFactory:
         self._lock = threading.Lock()
 
     @contextmanager
-    def server(self, root: Path, log: Path, defect: str | None = None) -> Iterator[Server]:
-        """A server, which has ended well when the block ends."""
-        order = {"root": str(root), "log": str(log), "port": _free_port(), "defect": defect}
-        pid, url = self.fork(order)
-        server = Server(self, order, url, pid)
-        try:
-            yield server
-        finally:
-            server.stop()
+    def servers(
+        self, root: Path, home: Path, number: int, *, defect: str | None = None, peers: bool = False
+    ) -> Iterator[list[Server]]:
+        """Servers on one root, which have ended well when the block ends. They know each other if they are `peers`."""
+        ports = _free_ports(number)
+        urls = [f"http://127.0.0.1:{port}" for port in ports]
+        with contextlib.ExitStack() as running:
+            started = []
+            for at, (port, own) in enumerate(zip(ports, urls, strict=True)):
+                known = {"LANCE_NAMESPACE_PEER_URL": own, "LANCE_NAMESPACE_PEERS": ",".join(urls)} if peers else {}
+                log = home / f"server{at}.log"
+                order = {"root": str(root), "log": str(log), "port": port, "defect": defect, "environment": known}
+                pid, url = self.fork(order)
+                started.append(Server(self, order, url, pid))
+                running.callback(started[-1].stop)
+            yield started
 
     def fork(self, order: dict[str, Any]) -> tuple[int, str]:
         assert self._process.stdin is not None
@@ -121,12 +129,14 @@ class ServerFactory:
         self._process.stdout.close()
 
 
-def _free_port() -> int:
-    while True:
+def _free_ports(number: int) -> list[int]:
+    found: set[int] = set()
+    while len(found) < number:
         port = random.choice(PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            return port
+            found.add(port)
+    return list(found)
 
 
 def serve(order: dict[str, Any]) -> None:
@@ -137,6 +147,7 @@ def serve(order: dict[str, Any]) -> None:
     os.dup2(os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     if order["defect"] is not None:
         DEFECTS[order["defect"]]()
+    os.environ.update(order["environment"])
     sys.argv = ["lance-namespace", "serve", "--root", order["root"], "--port", str(order["port"])]
     sys.argv += ["--durability", "none"]
     cli()

@@ -14,14 +14,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+import typer
+from pydantic import ValidationError
 
 from lance_core.format.manifest import parse_manifest_file
 from namespace_server.app import create_app
+from namespace_server.cli import server as server_command
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peer
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.forwarding import Forwarding
 from namespace_server.rest.identity import Authenticator
+from namespace_server.settings import load_settings
 from tests.listener import listen
 from tests.lossy_proxy import serve_lossily
 from tests.running import serving
@@ -117,6 +121,26 @@ def test_a_change_is_committed_by_the_server_whose_flips_are_seen(
         assert second.record().principal == keys.get("key-of-ann")
         # An answer is a sign of life, as a flip that is seen is.
         assert at(first) in second.namespace.catalog.table.peers.lately()
+
+
+def test_servers_know_each_other_by_their_settings(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    namespace = DirectoryNamespace(root=str(root))
+    given = {"root": str(root), "peer_url": "http://b:1"}
+    settings = load_settings(None, **given, peers="http://a:1, http://b:1")
+    forwarding = server_command._forwarding(settings, namespace)
+    assert forwarding is not None
+    assert forwarding._allowed == {"http://a:1", "http://b:1"}
+    assert forwarding.this == namespace.catalog.table.announced
+    assert forwarding.this is not None
+    assert forwarding.this.url == "http://b:1"
+    assert server_command._forwarding(load_settings(None, root=str(root)), namespace) is None
+    with pytest.raises(ValidationError, match="expected both or none"):
+        load_settings(None, **given)
+    (tmp_path / "ca.pem").write_text("no certificate")
+    broken = load_settings(None, **given, peers="http://a:1", peer_ca=tmp_path / "ca.pem")
+    with pytest.raises(typer.Exit):
+        server_command._forwarding(broken, namespace)
 
 
 def test_a_rejection_is_answered_as_it_is(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
