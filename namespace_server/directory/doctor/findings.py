@@ -96,6 +96,12 @@ KINDS: Final = {
     "version-without-row": _Kind(Severity.NOTE, "a collection removes it, unless a kept catalog version needs it"),
     "lineage-broken": _Kind(Severity.DAMAGE, "this version was not built on the one before it: compare them"),
     "manifest-unreadable": _Kind(Severity.DAMAGE, "restore the manifest from a backup"),
+    "renamed-manifest": _Kind(
+        Severity.WARNING,
+        "renamed by path, as by `migrate_manifest_paths_v2`, so that the catalog cannot commit over it: run with "
+        "--repair: it gets the name of its row",
+        repairable=True,
+    ),
     "mixed-names": _Kind(Severity.DAMAGE, "a table with manifests of both naming schemes is refused by clients"),
     "file-missing": _Kind(
         Severity.DAMAGE,

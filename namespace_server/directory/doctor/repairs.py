@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from lance_namespace.errors import LanceNamespaceError
 
-from lance_core.errors import LanceCoreError
+from lance_core.errors import AlreadyExists, LanceCoreError
+from lance_core.format.naming import NamingScheme, manifest_path
 from namespace_server.directory.collection.expired_versions import place_of_manifest
+from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.examination import Examination
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
 from namespace_server.directory.model.entries import VersionEntry
@@ -31,6 +34,7 @@ def repair(namespace: DirectoryNamespace, examination: Examination, report: Exam
     if not wanted:
         return report
     _promote(namespace, (finding for finding in wanted if finding.code in _PROMOTED))
+    _rename(namespace, (finding for finding in wanted if finding.code == "renamed-manifest"))
     namespace.catalog.sweep()
     for finding in wanted:
         try:
@@ -50,12 +54,30 @@ def _promote(namespace: DirectoryNamespace, findings: Iterable[Finding]) -> None
     namespace.catalog.promoter.promote(rows)
 
 
+def _rename(namespace: DirectoryNamespace, findings: Iterable[Finding]) -> None:
+    """Give manifests the names of their rows. One that both names have then is removed from the other one."""
+    store = namespace.catalog.store
+    for finding in findings:
+        row = _row_of(namespace, finding)
+        data = None if row is None else store.find(finding.place)
+        if row is None or data is None or not is_row(row, data):
+            continue
+        with suppress(AlreadyExists):
+            store.put_if_absent(row.canonical_path, data)
+        if store.find(row.canonical_path) == data:
+            store.delete(finding.place)
+
+
 def _repair(namespace: DirectoryNamespace, finding: Finding) -> None:
     table_id = parse_id(finding.table) if finding.table else ()
     if finding.code == "unmanaged-version":
         location = finding.place.partition("/")[0]
-        place = place_of_manifest(location, finding.place)
-        namespace.read("list_table_versions", {"id": list(table_id), "branch": None if place is None else place[0]})
+        branch, version = place_of_manifest(location, finding.place) or (None, 0)
+        head = namespace.catalog.snapshot().head(table_id, branch)
+        name = None if head is None else manifest_path(head.base, version, NamingScheme(head.naming_scheme))
+        if name is not None and name != finding.place:
+            namespace.catalog.store.rename_if_absent(finding.place, name)
+        namespace.read("list_table_versions", {"id": list(table_id), "branch": branch})
     elif finding.code == "version-lost" and (row := _row_of(namespace, finding)) is not None:
         versions = {"start_version": row.version, "end_version": row.version + 1}
         request = {"id": list(table_id), "branch": row.branch, "ranges": [versions]}

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from lance_core.errors import CorruptFile, LanceCoreError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.format.naming import BRANCHES_DIRECTORY, MAIN_BRANCH, parse_manifest_name, versions_directory
+from lance_core.format.naming import (
+    BRANCHES_DIRECTORY,
+    MAIN_BRANCH,
+    NamingScheme,
+    manifest_path,
+    parse_manifest_name,
+    versions_directory,
+)
 from lance_core.format.refs import BranchContents
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import Branches
@@ -96,8 +103,12 @@ class TableExamination:
         """The manifest of a row, at one of its names, and what is wrong with these."""
         staged = row.staged_path or self._snapshot.open_path(place_of(row))
         canonical = self._store.find(row.canonical_path) if row.canonical_path in self._files.sizes else None
+        path, renamed = self._find_renamed(row)
+        found = [] if renamed is None else [self._finding("renamed-manifest", path, f"expected {row.canonical_path}")]
         if canonical is not None and is_row(row, canonical):
-            return canonical, []
+            return canonical, found
+        if canonical is None and renamed is not None:
+            return renamed, found
         data = None if staged is None else self._store.find(staged)
         if data is not None and not is_row(row, data):
             data = None
@@ -110,6 +121,13 @@ class TableExamination:
             code = "open-work" if place_of(row) in self._snapshot.state.open_places else "not-promoted"
             text = f"version {row.version} has its staged name only"
         return data, [self._finding(code, row.canonical_path, text)]
+
+    def _find_renamed(self, row: VersionEntry) -> tuple[str, bytes | None]:
+        """The name of a row's manifest in the other scheme, which pylance may have given it, and the manifest there."""
+        scheme = NamingScheme.V1 if row.naming_scheme == NamingScheme.V2.value else NamingScheme.V2
+        path = manifest_path(row.base, row.version, scheme)
+        data = self._store.find(path) if path in self._files.sizes else None
+        return path, data if data is not None and is_row(row, data) else None
 
     def _check_references(self) -> Iterator[Finding]:
         """Tags and branches: what they name is there, and each branch with rows has its reference."""

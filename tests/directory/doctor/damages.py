@@ -404,9 +404,15 @@ def row_is_of_bytes_that_are_no_manifest(place: Place) -> None:
     _put(place, b"no manifest", 2)
 
 
-@damage("mixed-names")
-def manifest_has_a_name_of_the_other_scheme(place: Place) -> None:
+@damage("mixed-names", "renamed-manifest")
+def manifest_has_a_name_of_the_other_scheme_too(place: Place) -> None:
     shutil.copy(place.version(U, 3), place.version(U, 3).with_name("3.manifest"))
+
+
+@damage("renamed-manifest")
+def manifests_were_renamed_by_path(place: Place) -> None:
+    for number in (1, 2, 3):
+        place.version(U, number).rename(place.version(U, number).with_name(f"{number}.manifest"))
 
 
 @damage("file-missing", "old-file-missing")

@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import lance
 import pytest
+from lance_namespace.errors import LanceNamespaceError
 from typer.testing import CliRunner
 
 from lance_core.storage.local import LocalStore
@@ -86,7 +88,15 @@ def test_what_is_repairable_is_repaired(place: Place, name: str) -> None:
     assert codes(examination(place.root).examine()) <= {"quarantined-file", "version-without-row"}
 
 
-@pytest.mark.parametrize("name", ["head_is_in_quarantine", "old_version_is_missing", "server_died_after_its_flip"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "head_is_in_quarantine",
+        "old_version_is_missing",
+        "server_died_after_its_flip",
+        "manifests_were_renamed_by_path",
+    ],
+)
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
 def test_a_repair_that_dies_is_repeated(place: Place, tmp_path: Path, name: str, fault: Fault) -> None:
     plant, _ = DAMAGES[name]
@@ -109,6 +119,27 @@ def test_a_repair_that_dies_is_repeated(place: Place, tmp_path: Path, name: str,
         assert codes(report) <= {"quarantined-file"}, list(report.lines())
         shutil.rmtree(root)
     assert number > 1
+
+
+def test_names_that_pylance_migrated_by_path_are_given_back(ground: Ground) -> None:
+    """And the name of a version that was committed by path after that, so that it is adopted."""
+    lance.write_dataset(
+        rows(0, 3), mode="create", namespace_client=ground.namespace, table_id=T, enable_v2_manifest_paths=False
+    )
+    ground.write(T, rows(3, 4))
+    ground.catalog.sweep()
+    ground.open(T).migrate_manifest_paths_v2()
+    ground.unmanaged_append(T, rows(4, 5))
+    with pytest.raises(LanceNamespaceError, match="no longer readable"):
+        ground.again().batch(ground.transaction(T, rows(5, 6)))
+    found = examination(ground.root)
+    report = found.examine()
+    assert codes(report) == {"renamed-manifest", "unmanaged-version"}, list(report.lines())
+    assert repair(ground.namespace, found, report).findings == ()
+    ground.batch(ground.transaction(T, rows(5, 6)))
+    ground.catalog.sweep()
+    assert ground.ids(T) == [0, 1, 2, 3, 4, 5]
+    assert codes(found.examine()) == set()
 
 
 def test_beside_writers_nothing_is_found(place: Place) -> None:
