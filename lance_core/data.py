@@ -135,6 +135,12 @@ def open_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str]
     return lance.LanceDataset(uri, serialized_manifest=serialized_manifest(file), storage_options=options)
 
 
+def count_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str] | None = None) -> int:
+    """The rows of a version as pylance opens and counts them; see `open_staged`. Raises `StorageError`."""
+    with _storage_errors(f"{uri}: version {file.version} cannot be opened"):
+        return int(open_staged(uri, file, storage_options).count_rows())
+
+
 def open_published(uri: str, version: int, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:
     """A pylance handle on a published version; `uri` is the root of its table or branch."""
     return lance.dataset(

@@ -1,9 +1,10 @@
-"""The manifests and deletion files of one table or branch, located through base paths."""
+"""The manifests, data and deletion files of one table or branch, located through base paths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from pyroaring import BitMap
@@ -11,7 +12,7 @@ from pyroaring import BitMap
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.format.naming import NamingScheme, data_path, join_key, manifest_path
 from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
@@ -26,6 +27,16 @@ def root_path(store: ObjectStore, base: str) -> str:
     """
     uri = unquote(store.object_uri(base))
     return uri.removeprefix("file://") if store.uri.startswith("file://") else uri
+
+
+class PlacedFile(NamedTuple):
+    """A data or deletion file that a version names.
+
+    `key` is None for one below a base path outside the store. `size` is what the version states in bytes; 0 for none.
+    """
+
+    key: str | None
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,30 @@ class TableFiles:
         if key is None:
             raise UnsupportedFeature(f"clone of {path}, which is not in {self.store.uri}")
         return TableFiles(self.store, key).manifest(version)
+
+    def placed(self, manifest: pb.Manifest) -> Iterator[PlacedFile]:
+        """The data and deletion files that a version names. Raises `UnsupportedFeature` for one of no known base."""
+        bases = {entry.id: (self.key_of(entry.path), entry.is_dataset_root) for entry in manifest.base_paths}
+
+        def base_of(named: pb.DataFile | pb.DeletionFile) -> tuple[str | None, bool]:
+            if not named.HasField("base_id"):
+                return self.base, True
+            if named.base_id not in bases:
+                raise UnsupportedFeature(f"version {manifest.version} has no base path {named.base_id}")
+            return bases[named.base_id]
+
+        for fragment in manifest.fragments:
+            for file in fragment.files:
+                base, is_table = base_of(file)
+                path = (
+                    file.path if base is None else data_path(base, file.path) if is_table else join_key(base, file.path)
+                )
+                yield PlacedFile(None if base is None else path, file.file_size_bytes)
+            if fragment.HasField("deletion_file"):
+                base, _ = base_of(fragment.deletion_file)
+                yield PlacedFile(
+                    None if base is None else deletion_file_path(base, fragment.id, fragment.deletion_file), 0
+                )
 
     def base_key(self, manifest: AnyManifest, base_id: int) -> str:
         """The key of the root that a base path names. Raises `UnsupportedFeature` unless it is inside the store."""

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli import (
+    backup,
     catalogs,
     changes,
     check,
@@ -98,4 +99,5 @@ _add(_SERVER, Command, catalogs.serve, catalogs.adopt)
 _add(_SERVER, VerboseCommand, check.check, catalogs.migrate, conformance.tck)
 cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
 _add("Care of a catalog", VerboseCommand, collection.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
+_add("Backup", VerboseCommand, backup.backup, backup.backups, backup.verify_backup, backup.restore)
 _add("Tables by path", VerboseCommand, tables.inspect, tables.compact, tables.cleanup)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lance_core.cleanup.kinds import role_of
-from lance_core.errors import UnsupportedFeature
-from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import data_path, index_directory, join_key
-from lance_core.proto import lance_table_pb2 as pb
+from lance_core.format.naming import index_directory, join_key
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from namespace_server.directory.doctor.findings import Finding
@@ -34,7 +31,9 @@ class StoredFiles:
         """The findings on the files of a version. Files outside the root of the catalog are not looked at."""
         table = join(row.table_id)
         missing = "file-missing" if is_head else "old-file-missing"
-        for path, size in _named_files(self.store, row, file):
+        for path, size in TableFiles(self.store, row.base).placed(file.manifest):
+            if path is None:
+                continue
             found = self._size(path)
             if found is None:
                 yield Finding(missing, path, f"version {row.version} names it, found nothing", table)
@@ -58,27 +57,3 @@ class StoredFiles:
             return self.sizes.get(path)
         meta = next((each for each in self.store.list(path.rpartition("/")[0]) if each.path == path), None)
         return None if meta is None else meta.size
-
-
-def _named_files(store: ObjectStore, row: VersionEntry, file: ManifestFile) -> Iterator[tuple[str, int]]:
-    """Keys of data and deletion files, with the size that the version states; 0 for none."""
-    manifest, table = file.manifest, TableFiles(store, row.base)
-    for fragment in manifest.fragments:
-        for each in fragment.files:
-            base = _base_of(table, manifest, each)
-            if base is not None:
-                yield data_path(base, each.path), each.file_size_bytes
-        if fragment.HasField("deletion_file"):
-            base = _base_of(table, manifest, fragment.deletion_file)
-            if base is not None:
-                yield deletion_file_path(base, fragment.id, fragment.deletion_file), 0
-
-
-def _base_of(table: TableFiles, manifest: pb.Manifest, named: pb.DataFile | pb.DeletionFile) -> str | None:
-    """The key of the root that a file lies below; None if that is outside the root of the catalog."""
-    if not named.HasField("base_id"):
-        return table.base
-    try:
-        return table.base_key(manifest, named.base_id)
-    except UnsupportedFeature:
-        return None

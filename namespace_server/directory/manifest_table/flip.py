@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -139,14 +139,16 @@ def prepare_flip(
     strict: bool = False,
     outline: FlipOutline = NO_OUTLINE,
     peer: Peer | None = None,
+    known: Iterable[str] = (),
 ) -> Flip:
     """Build the flip that makes `changes` on `snapshot`.
 
     `root` is the key of the dataset, `attempt` the uuid of its transaction (F2), `now_ns` the time since the epoch.
     `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one.
     `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
-    merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches.
-    The transaction tells the `peer`, if there is one.
+    merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches. Records
+    whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. The transaction tells
+    the `peer`, if there is one.
 
     Raises `UnsupportedFeature` for a root that this release can read but must not write, `ValueError` for an overlay.
     """
@@ -164,9 +166,11 @@ def prepare_flip(
     if builder.new is not None:
         frame.max_fragment_id = builder.new.message.id
     layout = arrangement.next_layout(builder.new, lambda at: builder.updated[at], len(rows))
-    known = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
+    stored = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
     transaction = builder.transaction(frame, attempt)
-    transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt, outline))
+    transaction.transaction_properties.update(
+        inline_properties(rows, changes, chain(known, stored), disk.attempt, outline)
+    )
     if peer is not None:
         transaction.transaction_properties[PEER_PROPERTY] = str(peer)
     timestamp_ns = max(now_ns, disk.timestamp_ns + 1)

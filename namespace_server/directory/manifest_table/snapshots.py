@@ -22,8 +22,8 @@ from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew
-from namespace_server.directory.model.root_layout import kept_version_key
+from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew, RootBeingRestored
+from namespace_server.directory.model.root_layout import RESTORE_CLAIM, kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -276,7 +276,10 @@ class Snapshots:
                     # Some version is always there: the root was removed, or its volume is not mounted any more.
                     key = manifest_path(self._path, known.version, _scheme_of(known))
                     raise CatalogDamaged(key, f"version {known.version} of the catalog or a later one", NO_FILE)
-                self._current = CatalogSnapshot(listed_at=listed_at)
+            check_not_restored(self._store)
+            with self._lock:
+                if self._current is None or not self._current.version:
+                    self._current = CatalogSnapshot(listed_at=listed_at)
                 return self._current
         version, scheme = newest
         with self._lock:
@@ -358,6 +361,12 @@ class Snapshots:
 
     def _read_of(self, newest: CatalogSnapshot, version: int) -> bytes | None:
         return self._read(version, _scheme_of(newest))
+
+
+def check_not_restored(store: ObjectStore) -> None:
+    """Raise `RootBeingRestored` if a backup is being restored at the root. One request."""
+    if store.find(RESTORE_CLAIM) is not None:
+        raise RootBeingRestored(RESTORE_CLAIM)
 
 
 def changes_to(file: ManifestFile, base: CatalogSnapshot) -> Changes | None:

@@ -24,7 +24,7 @@ from namespace_server.directory.manifest_table.flip import (
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.peers import Peer, Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
-from namespace_server.directory.manifest_table.snapshots import Snapshots
+from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
@@ -167,7 +167,12 @@ class ManifestTable:
             raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error
 
     def stage(self, flip: Flip) -> None:
-        """Write the files of a flip, durably, in one parallel step (S1). It may be repeated. Raises `StorageError`."""
+        """Write the files of a flip, durably, in one parallel step (S1). It may be repeated. Raises `StorageError`.
+
+        The first flip of a root looks before whether a backup is being restored there, and raises `RootBeingRestored`.
+        """
+        if not flip.base.version:
+            check_not_restored(self._store)
         self._newest.mark(flip.version)
         writes = [partial(self._store.put, path, data, durable=False) for path, data in flip.files]
         if len(writes) == 1:

@@ -9,7 +9,8 @@ Some kinds carry more than a message:
     └── BatchConflict           `failures`: which operation met which version, and what to do
     ServiceUnavailableError (17)
     ├── CommitOutcomeUnknown    the batch may or may not be committed; `detail` is its uuid; repeat it as it is
-    └── CatalogBusy             nothing was committed, by us, so far; repeat the batch
+    ├── CatalogBusy             nothing was committed, by us, so far; repeat the batch
+    └── RootBeingRestored       there is no catalog before the restoration of a backup is complete
     InternalError (18)
     └── CatalogDamaged          `key`: the file of the catalog that is damaged or missing, and has to be restored
     UnsupportedOperationError (0)
@@ -161,6 +162,16 @@ class CatalogDamaged(InternalError, CorruptFile):
         return CatalogDamaged(self.key, self.expected, self.found, outcome=outcome)
 
 
+class RootBeingRestored(ServiceUnavailableError, StorageError):
+    """A backup is being restored at the root: there is no catalog before that is complete, and none may be made."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"a backup is being restored at this root ({key}): repeat the request later; if no restoration is running, "
+            "complete it with `lance-namespace restore`"
+        )
+
+
 class CatalogTooNew(UnsupportedOperationError, UnsupportedFeature):
     """A version of the catalog is well-formed, and has a feature that this release must not read or write."""
 
@@ -175,6 +186,8 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
         return error.with_outcome(outcome)
     if isinstance(error, CatalogTooNew):
         return CatalogTooNew(f"{outcome}{error}")
+    if isinstance(error, RootBeingRestored):
+        return error
     if isinstance(error, LanceCoreError):
         reason = system_reason(error)
         why = f" ({type(error).__name__})" if reason is None else f": {reason}"

@@ -12,6 +12,7 @@ _staging/gc/kept/<number>.manifest                catalog versions that are need
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
 _staging/<uuid>/<uuid>/<name>                     written and removed by a root check; formed as those of a compaction
+_staging/restore.json                             a backup is being restored here: no server makes a catalog
 _staging/maintenance/<seconds>                    the period of maintenance that began then has a server that does it
 """
 
@@ -31,6 +32,7 @@ COLLECTION_PERIODS: Final = f"{COLLECTION}/periods"
 SEEN_LOCATIONS: Final = f"{COLLECTION}/locations"
 KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
+RESTORE_CLAIM: Final = f"{STAGING}/restore.json"
 MAINTENANCE_CLAIMS: Final = f"{STAGING}/maintenance"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING, "lost+found"})
 """First components of keys that no table may have as its location.

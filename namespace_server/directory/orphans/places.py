@@ -24,6 +24,7 @@ from namespace_server.directory.model.root_layout import (
     QUARANTINE,
     REMOVALS,
     RESERVED,
+    RESTORE_CLAIM,
     SEEN_LOCATIONS,
     STAGING,
 )
@@ -34,7 +35,8 @@ _MOVED: Final = re.compile(
     rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
 )
 _BOOKKEEPING: Final = re.compile(
-    rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
+    rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
+    rf"|{re.escape(RESTORE_CLAIM)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
     rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}",
     re.ASCII,

@@ -1,0 +1,199 @@
+"""Commands on backups of a catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.cli.options import (
+    AsJson,
+    Durability,
+    StorageOptions,
+    TableManifestStore,
+    commit_handler,
+    opened_catalog,
+    storage_options,
+)
+from namespace_server.cli.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from lance_core.storage.port import ObjectStore
+    from namespace_server.directory.backup.records import BackupRecord
+
+_Destination = Annotated[
+    str, typer.Argument(metavar="DESTINATION", help="Directory or URI of backups, of this catalog alone.")
+]
+_DestinationOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Option for the object store of the destination; may be repeated. Without any it has those of the root.",
+        show_default=False,
+    ),
+]
+
+
+def backup(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    destination: _Destination,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION|TIME", help="Catalog version, or a time such as 2026-11-26T10:00Z (the newest)."),
+    ] = None,
+    heads: Annotated[
+        bool,
+        typer.Option("--heads", help="Only the newest version of each branch, and those that tags and branches name."),
+    ] = False,
+    keep_outside: Annotated[
+        bool,
+        typer.Option("--keep-outside", help="Leave files outside of the root where they are; else they are refused."),
+    ] = False,
+    as_json: AsJson = False,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    destination_option: _DestinationOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Back up one version of a catalog: its rows, and all files of its tables.
+
+    Servers and writers may go on: the version is pinned meanwhile. Only files that the destination lacks are copied;
+    each is read back and compared. The record of the backup is written last. After a crash at any moment the same
+    command goes on where the other ended.
+    """
+    with (
+        opened_catalog(root, storage_option, manifest_store, durability) as catalog,
+        _opened(destination, destination_option or storage_option, durability) as store,
+        ProgressLine() as progress,
+    ):
+        from namespace_server.directory.backup import BackupRun
+        from namespace_server.directory.backup.run import version_at
+
+        version = _catalog_version(at)
+        if version is None and at is not None:
+            version = version_at(catalog, _moment_of(at))
+        run = BackupRun(catalog, store, heads=heads, keep_outside=keep_outside, progress=progress)
+        done = run.make(version)
+    if as_json:
+        typer.echo(json.dumps({**done.record.as_json(), "copied": done.copied, "written": done.written}, indent=2))
+        return
+    for left_out in done.record.left_out:
+        typer.echo(f"not in the backup: {left_out.what}: {left_out.reason}")
+    for path in done.record.outside:
+        typer.echo(f"not in the backup: files below {path}, outside of the root")
+    typer.echo(f"{_line(done.record)}; {done.copied:,} files copied, {done.written:,} bytes")
+
+
+def backups(
+    destination: _Destination,
+    as_json: AsJson = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """List the backups in a destination, the oldest first."""
+    with _opened(destination, storage_option) as store:
+        from namespace_server.directory.backup.records import list_backups, read_record
+
+        records = [read_record(store, each) for each in list_backups(store)]
+    if as_json:
+        typer.echo(json.dumps([record.as_json() for record in records], indent=2))
+        return
+    for record in records:
+        typer.echo(_line(record))
+
+
+def verify_backup(
+    destination: _Destination,
+    backup_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which backup (all).")] = None,
+    as_json: AsJson = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Verify backups: the size and hash of every file, and that every table can be opened and counted.
+
+    Reads all files of the backups, and writes nothing. Exit status: 0 sound; 2 there is no such backup; 3 damage.
+    """
+    with _opened(destination, storage_option) as store, ProgressLine() as progress:
+        from namespace_server.directory.backup import verify
+
+        report = verify(store, backup_id, storage_options(storage_option), progress)
+    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
+        typer.echo(line)
+    if report.problems:
+        raise typer.Exit(ExitStatus.DAMAGED)
+
+
+def restore(
+    destination: _Destination,
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of the new catalog; empty.")],
+    backup_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which backup (the newest).")] = None,
+    as_json: AsJson = False,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    destination_option: _DestinationOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Restore a backup under an empty root, which may be another one than before, in another store.
+
+    The catalog has the number of the version that was backed up, which is its oldest. No server makes a catalog at the
+    root before that is complete. After a crash at any moment the same command goes on.
+    """
+    with (
+        _opened(destination, destination_option or storage_option) as store,
+        _opened(root, storage_option, durability, manifest_store) as target,
+        ProgressLine() as progress,
+    ):
+        from namespace_server.directory.backup import Restoration
+
+        done = Restoration(store, target, progress=progress).restore(backup_id)
+    if as_json:
+        report = {**done.record.as_json(), "restored": done.files, "written": done.written}
+        typer.echo(json.dumps(report, indent=2))
+        return
+    record = done.record
+    typer.echo(
+        f"{root}: catalog version {record.catalog_version}, {len(record.tables):,} tables, of backup {record.id}; "
+        f"{done.files:,} files, {done.written:,} bytes written"
+    )
+
+
+@contextmanager
+def _opened(
+    uri: str, options: list[str] | None, durability: str | None = None, manifest_store: str | None = None
+) -> Iterator[ObjectStore]:
+    """A store, open within."""
+    from lance_core.commit.handlers.handler import handle
+    from lance_core.storage.opening import open_store
+
+    if durability not in {None, "fsync", "none"}:
+        raise refusal(f"--durability: expected fsync or none, found {durability}")
+    with commit_handler(manifest_store) as handler:
+        store = open_store(uri, storage_options(options), durability="none" if durability == "none" else "fsync")
+        with closing(handle(store, handler)) as handled:
+            yield handled
+
+
+def _catalog_version(at: str | None) -> int | None:
+    return int(at) if at is not None and at.isascii() and at.isdigit() else None
+
+
+def _moment_of(text: str) -> int:
+    """A time as milliseconds since the epoch; without an offset it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise refusal(f"--at {text}: expected a catalog version, or a time such as 2026-11-26T10:00Z") from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
+def _line(record: BackupRecord) -> str:
+    moment = datetime.fromtimestamp(record.timestamp_ms / 1_000, UTC)
+    files = sum(part.files for part in record.parts)
+    kind = ", newest versions" if record.heads else ""
+    return (
+        f"{record.id}  catalog version {record.catalog_version} of {moment:%Y-%m-%dT%H:%M:%SZ}, "
+        f"{len(record.tables):,} tables, {files:,} files, {record.size:,} bytes{kind}"
+    )

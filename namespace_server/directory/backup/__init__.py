@@ -1,0 +1,17 @@
+"""Backup: one version of a catalog, copied to another store, verified, and restored under another root.
+
+run            makes a backup: pins the version, backs up one table after another, writes the record last
+tables         backs up one table: its references, manifests and files
+restore        makes a catalog of a backup; `__manifest` comes last
+verification   compares a backup with its records, and opens its tables
+restored       the rows and manifests of the restored catalog; pure
+needs          which versions are backed up, and which files they need; pure
+copies         copies of files between two stores, each read back and compared
+records        what a backup consists of, and its keys in the destination
+"""
+
+from namespace_server.directory.backup.restore import Restoration
+from namespace_server.directory.backup.run import BackupRun
+from namespace_server.directory.backup.verification import verify
+
+__all__ = ["BackupRun", "Restoration", "verify"]

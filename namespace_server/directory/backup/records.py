@@ -1,0 +1,288 @@
+"""What a backup consists of, and its keys in the destination.
+
+backups/<id>.json                  the record of a backup, written last: without it there is no backup
+tables/<location>/<state>.json     the inventory of a table in one state; `__manifest` is a table here
+manifests/<sha256>                 manifests
+files/<key>                        all other files, under their keys below the root of the catalog
+
+Files with random names never change, so a key stands for one content. A branch that is deleted and made again uses the
+names of its manifests twice: manifests have their hashes for names. References change, and stand in inventories. So
+nothing in a destination is ever replaced by something else, and all backups share what they have in common. Records and
+inventories have the SHA-256 of their content in them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, cast
+
+import orjson
+
+from lance_core.errors import CorruptFile, NotFound
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.model.entries import VersionEntry
+
+RECORDS: Final = "backups"
+INVENTORIES: Final = "tables"
+MANIFESTS: Final = "manifests"
+FILES: Final = "files"
+_FORMAT: Final = 1
+
+
+class StoredFile(NamedTuple):
+    """A file of a backup: its key below the root of the catalog, its size in bytes, and its SHA-256."""
+
+    key: str
+    size: int
+    sha256: str
+
+
+class StoredVersion(NamedTuple):
+    """A version of a table, by its manifest. `sha256` is empty where it stands for a row that has none."""
+
+    branch: str | None
+    version: int
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """How reports name it."""
+        return f"version {self.version}" + (f" of branch {self.branch}" if self.branch else "")
+
+
+class LeftOut(NamedTuple):
+    """What a backup does not have, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A table in one state.
+
+    Attributes:
+        location: The key of its directory below the root.
+        versions: Its versions, each branch ascending.
+        files: What the versions need besides their manifests, wherever it lies below the root.
+        references: Tags, references of branches, and notes, by their keys.
+        bases: The roots that manifests name by absolute paths: by path as it is written, the key below the root.
+        outside: Base paths that lead outside of the root, as they are written.
+    """
+
+    location: str
+    versions: tuple[StoredVersion, ...] = ()
+    files: tuple[StoredFile, ...] = ()
+    references: Mapping[str, bytes] = field(default_factory=dict)
+    bases: Mapping[str, str] = field(default_factory=dict)
+    outside: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files and manifests."""
+        return sum(each.size for each in self.files) + sum(each.size for each in self.versions)
+
+    def encode(self) -> bytes:
+        """The content of its file."""
+        return _encode(
+            {
+                "location": self.location,
+                "versions": self.versions,
+                "files": self.files,
+                "references": {key: base64.b64encode(data).decode() for key, data in self.references.items()},
+                "bases": dict(self.bases),
+                "outside": self.outside,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUpTable:
+    """A table of a backup: its id joined by '$', its location, the state of its inventory, and what that holds."""
+
+    table: str
+    location: str
+    state: str
+    versions: int
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRecord:
+    """A backup.
+
+    Attributes:
+        id: Its name; the names of later backups are greater.
+        catalog_version: The version of the catalog.
+        timestamp_ms: When that version was committed, in milliseconds since the epoch.
+        created_ms: When the backup was begun.
+        root: The root of the catalog, as a URI.
+        heads: Whether it has the newest version of each branch only, and those that references name.
+        catalog: The catalog's own table, of one version.
+        tables: Its tables, in the order of their ids.
+        left_out: What the catalog version has, and the backup has not.
+        outside: Base paths outside of the root, which tables go on to name.
+    """
+
+    id: str
+    catalog_version: int
+    timestamp_ms: int
+    created_ms: int
+    root: str
+    heads: bool
+    catalog: BackedUpTable
+    tables: tuple[BackedUpTable, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    outside: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[BackedUpTable, ...]:
+        """The catalog's own table, then the tables."""
+        return (self.catalog, *self.tables)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files and manifests; what tables share counts for each."""
+        return sum(part.size for part in self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of its file, also that of reports."""
+        return {
+            "id": self.id,
+            "catalog_version": self.catalog_version,
+            "timestamp_millis": self.timestamp_ms,
+            "created_millis": self.created_ms,
+            "root": self.root,
+            "heads": self.heads,
+            "catalog": _part_json(self.catalog),
+            "tables": [_part_json(part) for part in self.tables],
+            "left_out": [list(each) for each in self.left_out],
+            "outside": list(self.outside),
+        }
+
+    def encode(self) -> bytes:
+        """The content of its file."""
+        return _encode(self.as_json())
+
+
+def record_key(backup_id: str) -> str:
+    """The key of the record of a backup."""
+    return f"{RECORDS}/{backup_id}.json"
+
+
+def inventory_key(location: str, state: str) -> str:
+    """The key of the inventory of a table."""
+    return f"{INVENTORIES}/{location}/{state}.json"
+
+
+def manifest_key(sha256: str) -> str:
+    """The key of a manifest in the destination."""
+    return f"{MANIFESTS}/{sha256}"
+
+
+def file_key(key: str) -> str:
+    """The key of a file in the destination, by its key below the root of the catalog."""
+    return f"{FILES}/{key}"
+
+
+def version_of(row: VersionEntry) -> StoredVersion:
+    """A version as its row tells it."""
+    return StoredVersion(row.branch, row.version, row.size, row.sha256)
+
+
+def state_of(versions: Iterable[StoredVersion], references: Mapping[str, bytes]) -> str:
+    """The digest of what the state of a table depends on: tables with equal states have equal inventories."""
+    parts = {"versions": list(versions), "references": {key: _sha256(data) for key, data in references.items()}}
+    return _sha256(_content(parts))[:32]
+
+
+def read_inventory(store: ObjectStore, location: str, state: str) -> Inventory:
+    """The inventory of a table. Raises `NotFound`, `CorruptFile`, `StorageError`."""
+    key = inventory_key(location, state)
+    values = _decode(store, key)
+    try:
+        return Inventory(
+            values["location"],
+            tuple(StoredVersion(*each) for each in values["versions"]),
+            tuple(StoredFile(*each) for each in values["files"]),
+            {name: base64.b64decode(data) for name, data in values["references"].items()},
+            values["bases"],
+            tuple(values["outside"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{store.object_uri(key)} is no inventory of a table: {error!r}") from error
+
+
+def read_record(store: ObjectStore, backup_id: str) -> BackupRecord:
+    """The record of a backup. Raises `NotFound`, `CorruptFile`, `StorageError`."""
+    key = record_key(backup_id)
+    values = _decode(store, key)
+    try:
+        return BackupRecord(
+            values["id"],
+            values["catalog_version"],
+            values["timestamp_millis"],
+            values["created_millis"],
+            values["root"],
+            values["heads"],
+            BackedUpTable(**values["catalog"]),
+            tuple(BackedUpTable(**part) for part in values["tables"]),
+            tuple(LeftOut(*each) for each in values["left_out"]),
+            tuple(values["outside"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{store.object_uri(key)} is no record of a backup: {error!r}") from error
+
+
+def list_backups(store: ObjectStore) -> list[str]:
+    """The ids of the backups in a destination, the oldest first. One listing."""
+    return sorted(name.removesuffix(".json") for name in store.names(RECORDS) if name.endswith(".json"))
+
+
+def find_record(store: ObjectStore, backup_id: str | None) -> BackupRecord:
+    """The record of a backup, by default of the newest one. Raises `NotFound`, naming what is there."""
+    there = list_backups(store)
+    if not there:
+        raise NotFound(f"{store.uri}: expected a backup, found no record of one")
+    if backup_id is not None and backup_id not in there:
+        raise NotFound(f"{store.uri}: expected backup {backup_id}, found {', '.join(there[-5:])}")
+    return read_record(store, backup_id or there[-1])
+
+
+def _part_json(part: BackedUpTable) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in ("table", "location", "state", "versions", "files", "size")}
+
+
+def _encode(values: Mapping[str, Any]) -> bytes:
+    content = _content({"format": _FORMAT, **values})
+    return orjson.dumps({"sha256": _sha256(content), "content": orjson.Fragment(content)})
+
+
+def _content(values: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(values, option=orjson.OPT_SORT_KEYS, default=list)
+
+
+def _decode(store: ObjectStore, key: str) -> dict[str, Any]:
+    """The content of a record or an inventory, which has the SHA-256 of it beside it."""
+    data = store.get(key)
+    try:
+        values = orjson.loads(data)
+        content = values["content"]
+        if values["sha256"] != _sha256(_content(content)):
+            raise CorruptFile(
+                f"{store.object_uri(key)}: expected a content of SHA-256 {values['sha256']}, found another"
+            )
+        if content["format"] != _FORMAT:
+            raise CorruptFile(f"{store.object_uri(key)}: expected format {_FORMAT}, found {content['format']}")
+        return cast("dict[str, Any]", content)
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise CorruptFile(f"{store.object_uri(key)}: expected JSON, found {len(data)} bytes: {error!r}") from error
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

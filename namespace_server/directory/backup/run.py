@@ -1,0 +1,215 @@
+"""A backup of one catalog version: pinned, copied, and recorded last."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple, cast
+
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
+
+from lance_core.commit.slot import SlotWon, claim_slot
+from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import manifest_path
+from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
+from namespace_server.directory.backup.records import FILES, BackupRecord, Inventory, StoredVersion, record_key
+from namespace_server.directory.backup.tables import BackedUp, TableBackups
+from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.manifest_table.schema import OnDisk
+from namespace_server.directory.model.progress import Progress, untold
+from namespace_server.directory.model.results import PinJson
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE, kept_version_key
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.namespace import DirectoryNamespace
+
+_PINNED: Final = 3600
+_RENEWED: Final = 900
+"""Seconds for which the catalog version is pinned, and after which the pin is renewed."""
+_HISTORY: Final = 256
+_log = logging.getLogger(__name__)
+
+
+class FinishedBackup(NamedTuple):
+    """A backup that was made: its record, and the files and bytes that the destination did not have before."""
+
+    record: BackupRecord
+    copied: int
+    written: int
+
+
+@dataclass(slots=True)
+class BackupRun:
+    """Makes backups of a catalog to a destination, while servers and writers go on.
+
+    A run that died leaves files without a record, which are no backup. The next run uses them: only the table that was
+    being copied is read again, and nothing is written twice.
+
+    Attributes:
+        catalog: The catalog. The run sets a pin in it, and removes it.
+        destination: A store of its own, neither below the root nor above it. Several catalogs may not share one.
+        heads: Whether only the newest version of each branch is taken, and those that references name.
+        keep_outside: Whether base paths outside of the root are left as they are; else they are refused.
+        progress: Told the tables that are copied.
+    """
+
+    catalog: StoredCatalog
+    destination: ObjectStore
+    heads: bool = False
+    keep_outside: bool = False
+    progress: Progress = untold
+
+    def make(self, at: int | None = None) -> FinishedBackup:
+        """Back up a catalog version, by default the newest.
+
+        Raises:
+            InvalidInputError: The catalog is not managed, or the destination is not apart from the root.
+            TableVersionNotFoundError: The version is not kept.
+            LanceNamespaceError, LanceCoreError: As those of the steps. There is no backup then, and the call may be
+                repeated.
+        """
+        _check_apart(self.catalog.store.uri, self.destination.uri)
+        if not self.catalog.snapshot().managed:
+            raise InvalidInputError(
+                f"{self.catalog.store.uri}: expected a managed catalog: run `lance-namespace adopt`"
+            )
+        created = time.time_ns() // 1_000_000
+        moment = datetime.fromtimestamp(created // 1_000, UTC)
+        backup_id = f"{moment:%Y%m%dT%H%M%S}{created % 1_000:03d}-{uuid.uuid4().hex[:8]}"
+        with _pinned(self.catalog, f"backup-{backup_id}", at, self.destination.uri) as pin:
+            snapshot, data = self._read_catalog(pin.version)
+            return self._copy(backup_id, created, snapshot, data, pin)
+
+    def _copy(self, backup_id: str, created: int, snapshot: CatalogSnapshot, data: bytes, pin: _Pin) -> FinishedBackup:
+        store = self.catalog.store
+        tables = TableBackups(
+            store, self.destination, snapshot, self.catalog.table.refresh, self.heads, self.keep_outside, pin.renew
+        )
+        rows = self._copy_rows(tables, snapshot.version, data)
+        done: list[BackedUp] = []
+        chosen = [table for table_id in snapshot.all_tables() if (table := snapshot.table(table_id)) is not None]
+        for number, table in enumerate(chosen):
+            pin.renew()
+            self.progress("back up", number, len(chosen))
+            done.append(tables.back_up(table))
+        record = BackupRecord(
+            backup_id,
+            snapshot.version,
+            snapshot.timestamp_ms,
+            created,
+            store.uri,
+            self.heads,
+            rows.part,
+            tuple(each.part for each in done),
+            tuple(left_out for each in done for left_out in each.left_out),
+            tuple(sorted({path for each in done for path in each.outside})),
+        )
+        self._write_record(record)
+        copied = rows.copied + sum(each.copied for each in done)
+        return FinishedBackup(record, copied, rows.written + sum(each.written for each in done))
+
+    def _read_catalog(self, version: int) -> tuple[CatalogSnapshot, bytes]:
+        """The snapshot of a pinned version, and its manifest."""
+        snapshot = self.catalog.table.kept(version)
+        store, disk = self.catalog.store, cast("OnDisk", snapshot.disk)
+        for key in (manifest_path(MANIFEST_TABLE, version, disk.scheme), kept_version_key(version)):
+            data = store.find(key)
+            if (
+                data is not None
+                and parse_manifest_file(data, expected_version=version).transaction_uuid == disk.attempt
+            ):
+                return snapshot, data
+        raise CorruptFile(f"{store.uri}: the manifest of catalog version {version}: expected a file, found none")
+
+    def _copy_rows(self, tables: TableBackups, version: int, data: bytes) -> BackedUp:
+        """Copy the manifest of the catalog version, and the files of its rows."""
+        store = self.catalog.store
+        last = tables.last_inventory(MANIFEST_TABLE)
+        sha256, written = tables.store_manifest(data, {each.sha256 for each in last.versions})
+        placed = TableFiles(store, MANIFEST_TABLE).placed(parse_manifest_file(data).manifest)
+        keys = sorted({each.key for each in placed if each.key is not None})
+        sizes = {key: meta.size for key, meta in zip(keys, store.require(keys), strict=True)}
+        there = {meta.path: meta.size for meta in self.destination.list(f"{FILES}/{MANIFEST_TABLE}")}
+        stored, copied, more = tables.copy_files(sizes, there, last)
+        inventory = Inventory(MANIFEST_TABLE, (StoredVersion(None, version, len(data), sha256),), stored)
+        return BackedUp(tables.store_inventory(MANIFEST_TABLE, inventory), (), (), copied, written + more)
+
+    def _write_record(self, record: BackupRecord) -> None:
+        key = record_key(record.id)
+        outcome = claim_slot(self.destination, key, record.encode())
+        if not isinstance(outcome, SlotWon):
+            raise OutcomeUnknown(f"{self.destination.object_uri(key)}: the record may be written, or not: {outcome}")
+
+
+def version_at(catalog: StoredCatalog, moment_ms: int) -> int:
+    """The newest catalog version that was committed at or before a time, in milliseconds since the epoch.
+
+    One request for each version that is younger. Raises TableVersionNotFoundError (11).
+    """
+    catalog.snapshot()
+    before: int | None = None
+    while page := catalog.table.history(_HISTORY, before):
+        for entry in page:
+            if entry.timestamp_ms <= moment_ms:
+                return entry.version
+        before = page[-1].version
+    moment = datetime.fromtimestamp(moment_ms / 1_000, UTC)
+    raise TableVersionNotFoundError(f"no kept catalog version was committed at or before {moment:%Y-%m-%dT%H:%M:%SZ}")
+
+
+class _Pin:
+    """The pin of the version that is backed up. Thread-safe."""
+
+    def __init__(self, namespace: DirectoryNamespace, name: str, reason: str) -> None:
+        self.version = 0
+        self._namespace = namespace
+        self._name = name
+        self._reason = reason
+        self._lock = threading.Lock()
+        self._set_at = 0.0
+
+    def set(self, version: int | None) -> None:
+        """Set it, or set it anew."""
+        request = {"name": self._name, "version": version, "seconds": _PINNED, "reason": self._reason}
+        now = time.monotonic()
+        answer = self._namespace.write("pin_catalog_version", request)
+        self.version = cast("PinJson", answer.body["pin"])["version"]
+        self._set_at = now
+
+    def renew(self) -> None:
+        """Set it anew if that was not done lately."""
+        if time.monotonic() - self._set_at < _RENEWED:
+            return
+        with self._lock:
+            if time.monotonic() - self._set_at >= _RENEWED:
+                self.set(self.version)
+
+    def remove(self) -> None:
+        """Remove it. What cannot be removed ends by itself within an hour."""
+        try:
+            self._namespace.write("unpin_catalog_version", {"name": self._name})
+        except (LanceNamespaceError, LanceCoreError) as error:
+            _log.warning("pin %s stays until its time is over: %s", self._name, error)
+
+
+@contextmanager
+def _pinned(catalog: StoredCatalog, name: str, version: int | None, destination: str) -> Iterator[_Pin]:
+    pin = _Pin(DirectoryNamespace(catalog=catalog), name, f"backup to {destination}")
+    pin.set(version)
+    try:
+        yield pin
+    finally:
+        pin.remove()
+
+
+def _check_apart(root: str, destination: str) -> None:
+    one, other = (f"{uri.rstrip('/')}/" for uri in (root, destination))
+    if one.startswith(other) or other.startswith(one):
+        raise InvalidInputError(f"expected a destination apart from the root {root}, found {destination}")

@@ -1,0 +1,224 @@
+"""Compares a backup with its records, and lets pylance open and count its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lance_core.data import count_staged
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import branch_base
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.backup.copies import Copies
+from namespace_server.directory.backup.records import (
+    FILES,
+    BackedUpTable,
+    BackupRecord,
+    Inventory,
+    StoredFile,
+    StoredVersion,
+    file_key,
+    inventory_key,
+    list_backups,
+    manifest_key,
+    read_inventory,
+    read_record,
+    record_key,
+)
+from namespace_server.directory.backup.restore import load_backed_up, read_manifest, roots_below
+from namespace_server.directory.backup.restored import mended_manifest
+from namespace_server.directory.model.progress import Progress, untold
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+
+
+class Problem(NamedTuple):
+    """What is wrong with a backup: the key in the destination, and what was expected and found."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationReport:
+    """What was verified: backups, tables, rows that were counted, files and bytes that were read; and what is wrong."""
+
+    destination: str
+    backups: tuple[str, ...]
+    tables: int
+    rows: int
+    files: int
+    read: int
+    problems: tuple[Problem, ...]
+
+    def lines(self) -> Iterator[str]:
+        """The report for a terminal."""
+        for problem in self.problems:
+            yield f"damaged: {problem.key}: {problem.text}"
+        verdict = f"{len(self.problems):,} problems" if self.problems else "sound"
+        yield (
+            f"{self.destination}: {len(self.backups):,} backups, {self.tables:,} tables, {self.rows:,} rows, "
+            f"{self.files:,} files, {self.read:,} bytes: {verdict}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {
+            "destination": self.destination,
+            "backups": list(self.backups),
+            "tables": self.tables,
+            "rows": self.rows,
+            "files": self.files,
+            "bytes": self.read,
+            "problems": [{"key": each.key, "text": each.text} for each in self.problems],
+        }
+
+
+def verify(
+    destination: ObjectStore,
+    backup_id: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress = untold,
+) -> VerificationReport:
+    """Verify one backup of a destination, or all of them. Writes nothing.
+
+    Every file and manifest is read and compared with its size and SHA-256, once, whatever the number of backups that
+    have it. Pylance opens the newest version of each branch and counts its rows. Raises `NotFound` if there is no such
+    backup, `StorageError` if the destination cannot be read.
+    """
+    there = list_backups(destination)
+    if not there or (backup_id is not None and backup_id not in there):
+        raise NotFound(
+            f"{destination.uri}: expected backup {backup_id or 'of any name'}, found {', '.join(there) or 'none'}"
+        )
+    chosen = there if backup_id is None else [backup_id]
+    examination = _Examination(destination, storage_options, progress)
+    for each in chosen:
+        examination.examine(each)
+    return VerificationReport(
+        destination.uri,
+        tuple(chosen),
+        examination.tables,
+        examination.rows,
+        len(examination.seen),
+        examination.read,
+        tuple(examination.problems.values()),
+    )
+
+
+@dataclass(slots=True)
+class _Examination:
+    """The state of one verification. What was seen once is not looked at again."""
+
+    store: ObjectStore
+    storage_options: Mapping[str, str] | None
+    progress: Progress
+    tables: int = 0
+    rows: int = 0
+    read: int = 0
+    seen: set[str] = field(default_factory=set)
+    problems: dict[str, Problem] = field(default_factory=dict)
+    _inventories: set[str] = field(default_factory=set)
+
+    def examine(self, backup_id: str) -> None:
+        try:
+            record = read_record(self.store, backup_id)
+        except CorruptFile as error:
+            self._tell(record_key(backup_id), str(error))
+            return
+        for number, part in enumerate(record.parts):
+            self.progress(f"verify {backup_id}", number, len(record.parts))
+            self._examine_part(part)
+        self._load(record)
+
+    def _examine_part(self, part: BackedUpTable) -> None:
+        key = inventory_key(part.location, part.state)
+        if key in self._inventories:
+            return
+        self._inventories.add(key)
+        try:
+            inventory = read_inventory(self.store, part.location, part.state)
+        except (NotFound, CorruptFile) as error:
+            self._tell(key, str(error))
+            return
+        found = (len(inventory.versions), len(inventory.files), inventory.size)
+        if found != (part.versions, part.files, part.size):
+            text = "{:,} versions and {:,} files of {:,} bytes"
+            stated = text.format(part.versions, part.files, part.size)
+            self._tell(key, f"expected {stated}, found {text.format(*found)}")
+        self._check_files(inventory)
+        manifests = dict(zip(inventory.versions, self.store.map(self._manifest, inventory.versions), strict=True))
+        if part.location == MANIFEST_TABLE:
+            return
+        self.tables += 1
+        roots = roots_below(self.store, inventory, FILES)
+        heads = {version.branch: version for version in inventory.versions}
+        for version in heads.values():
+            data = manifests[version]
+            if data is not None:
+                self._open(part, version, parse_manifest_file(mended_manifest(data, roots)))
+
+    def _check_files(self, inventory: Inventory) -> None:
+        sizes = {meta.path: meta.size for meta in self.store.list(f"{FILES}/{inventory.location}")}
+        copies = Copies(self.store, self.store)
+
+        def check(file: StoredFile) -> str | None:
+            key = file_key(file.key)
+            try:
+                size = sizes[key] if key in sizes else self.store.head(key).size
+                if size != file.size:
+                    return f"expected {file.size:,} bytes, found {size:,}"
+                found = copies.hash(self.store, key, size)
+            except NotFound:
+                return "expected a file, found none"
+            except CorruptFile as error:
+                return str(error)
+            return None if found == file.sha256 else f"expected SHA-256 {file.sha256}, found {found}"
+
+        unseen = [file for file in inventory.files if file_key(file.key) not in self.seen]
+        for file, problem in zip(unseen, self.store.map(check, unseen), strict=True):
+            self.seen.add(file_key(file.key))
+            self.read += file.size
+            if problem is not None:
+                self._tell(file_key(file.key), problem)
+
+    def _manifest(self, version: StoredVersion) -> bytes | None:
+        """The bytes of a manifest; None if it is not whole, which is told."""
+        key = manifest_key(version.sha256)
+        if key not in self.seen:
+            self.seen.add(key)
+            self.read += version.size
+        try:
+            return read_manifest(self.store, version)
+        except NotFound:
+            self._tell(key, f"expected the manifest of {version.name}, found none")
+        except CorruptFile as error:
+            self._tell(key, str(error))
+        return None
+
+    def _open(self, part: BackedUpTable, version: StoredVersion, file: ManifestFile) -> None:
+        uri = self.store.object_uri(file_key(branch_base(part.location, version.branch)))
+        try:
+            found = count_staged(uri, file, self.storage_options)
+        except LanceCoreError as error:
+            self._tell(f"{part.table} {version.name}", str(error))
+            return
+        self.rows += found
+        stated = sum(each.physical_rows - each.deletion_file.num_deleted_rows for each in file.manifest.fragments)
+        if found != stated:
+            self._tell(f"{part.table} {version.name}", f"expected {stated:,} rows, found {found:,}")
+
+    def _load(self, record: BackupRecord) -> None:
+        """The rows of the catalog can be read, and each table has its row."""
+        try:
+            snapshot, _ = load_backed_up(self.store, record)
+        except (LanceCoreError, ValueError) as error:
+            self._tell(f"catalog of {record.id}", str(error))
+            return
+        for part in record.tables:
+            if snapshot.table_at(part.location) is None:
+                self._tell(f"catalog of {record.id}", f"expected a row for table {part.table} at {part.location}")
+
+    def _tell(self, key: str, text: str) -> None:
+        self.problems.setdefault(key, Problem(key, text))
