@@ -16,6 +16,7 @@ routes              the HTTP routes of the operations
 wire                request and response types, and the exceptions for error responses
 history             the versions of the catalog, and what made them
 names               names of namespaces and tables
+display             results as text and HTML
 results, errors     results and exceptions
 error_codes         error codes of the specification
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
         NotFound,
         RetryableConflict,
     )
-    from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion
+    from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion, History
     from namespace_client.http import CatalogServer
     from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.names import Name
@@ -85,6 +86,7 @@ __all__ = [
     "CompactionOptions",
     "Conflict",
     "DroppedTable",
+    "History",
     "IncompatibleConflict",
     "IndexDescription",
     "Intent",
@@ -131,6 +133,7 @@ _HOMES: Final = {
     "CatalogBatch": "namespace_client.history",
     "CatalogChange": "namespace_client.history",
     "CatalogVersion": "namespace_client.history",
+    "History": "namespace_client.history",
     "CatalogServer": "namespace_client.http",
     "Intent": "namespace_client.leases",
     "PinnedVersion": "namespace_client.leases",

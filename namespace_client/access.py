@@ -169,6 +169,11 @@ class CatalogAccess:
         self._backend = _Closed(self._backend.name)
 
     @property
+    def name(self) -> str:
+        """Address of the catalog, for messages."""
+        return self._backend.name
+
+    @property
     def server(self) -> str | None:
         """URL of the server, None for a catalog in this process."""
         return self._backend.server

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from namespace_client.descriptions import BranchDescription, TagDescription
     from namespace_client.staged_transaction import Isolation
     from namespace_client.transaction import MultiTableTransaction
+    from table_data.arrow.vectors import Vectors
 
 
 class CatalogChanges(CatalogReads):
@@ -87,11 +88,14 @@ class CatalogChanges(CatalogReads):
         schema: pa.Schema | None = None,
         properties: Mapping[str, str] | None = None,
         stable_row_ids: bool = False,
+        vectors: Vectors | None = None,
         message: str | None = None,
     ) -> int:
         """Create a table, see `MultiTableTransaction.create`. Returns the number of rows."""
         with self.begin(message=message) as tx:
-            return tx.create(table, data, schema=schema, properties=properties, stable_row_ids=stable_row_ids)
+            return tx.create(
+                table, data, schema=schema, properties=properties, stable_row_ids=stable_row_ids, vectors=vectors
+            )
 
     def drop(
         self, table: AnyName, *, missing_ok: bool = False, purge: bool = False, message: str | None = None

@@ -12,6 +12,7 @@ from lance_core.data import arrow_schema
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
+from namespace_client.display import counted, html_table, size, when
 from namespace_client.names import Name
 from table_data.batch_operations import Json, TableState
 from table_data.requests.schema_paths import canonical_path
@@ -97,6 +98,33 @@ class TableDescription:
     tags: Mapping[str, TagDescription] = field(default_factory=dict)
     branches: Mapping[str, BranchDescription] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        columns = [f"  {name}  {kind}" for name, kind in self._columns()]
+        notes = [f"{label}: {text}" for label, text in self._notes()]
+        return "\n".join([self._title(), *columns, *notes])
+
+    def _repr_html_(self) -> str:
+        notes = [("", ""), *self._notes()] if self._columns() else self._notes()
+        return html_table(("column", "type"), [*self._columns(), *notes], self._title())
+
+    def _title(self) -> str:
+        place = "" if self.branch is None else f" (branch {self.branch})"
+        if self.version is None:
+            return f"{self.name}{place}: declared, without a version"
+        parts = (counted(self.rows, "row"), f"{size(self.bytes)} in {counted(self.fragments, 'fragment')}")
+        return f"{self.name}{place}: version {self.version} of {when(self.committed_at)}, {', '.join(parts)}"
+
+    def _columns(self) -> list[tuple[str, str]]:
+        return [] if self.schema is None else [(each.name, str(each.type)) for each in self.schema]
+
+    def _notes(self) -> list[tuple[str, str]]:
+        indices = [f"{each.name} ({each.kind or 'index'} over {', '.join(each.columns)})" for each in self.indices]
+        tags = [f"{name} ({tag.branch + ' ' if tag.branch else ''}{tag.version})" for name, tag in self.tags.items()]
+        branches = [f"{name} (from {each.parent_version})" for name, each in self.branches.items()]
+        properties = [f"{name}={value}" for name, value in self.properties.items()]
+        told = {"indices": indices, "tags": tags, "branches": branches, "properties": properties}
+        return [(label, ", ".join(texts)) for label, texts in told.items() if texts]
 
 
 def describe(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
+from namespace_client.display import html_table, text_table, when
 from namespace_client.names import Name
 from table_data.batch_operations import Json
+
+_HEADERS: Final = ("version", "time", "message", "principal", "changes")
+_SHOWN: Final = 5
+"""Changes of one batch that the text of a history names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,32 @@ class CatalogVersion:
             tuple(CatalogChange.of({"operation": "adopt", **each}) for each in row.get("adopted") or ()),
             bool(row.get("unmanaged")),
         )
+
+
+class History(list[CatalogVersion]):
+    """Catalog versions, newest first. As text it is a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return text_table(_HEADERS, self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEADERS, self._rows())
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for entry in self:
+            if not entry.batches:
+                changes = "made without the catalog" if entry.unmanaged else "the server's own rows"
+                yield str(entry.version), when(entry.committed_at), "", "", _listed(entry.adopted, 0) or changes
+            for batch in entry.batches:
+                told = (batch.message or "", batch.principal or "", _listed(batch.changes, batch.num_changes))
+                yield str(entry.version), when(entry.committed_at), *told
+
+
+def _listed(changes: Sequence[CatalogChange], count: int) -> str:
+    more = max(count, len(changes)) - _SHOWN
+    return ", ".join(map(str, changes[:_SHOWN])) + (f", and {more} more" if more > 0 else "")
 
 
 def moment(millis: int) -> datetime:

@@ -32,6 +32,9 @@ class TableReader:
         self._changes = changes
         self._fixed = fixed
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._changes.name}, version {self.version}>"
+
     @property
     def version(self) -> int | None:
         """The published version that the rows are from. None for a table that the transaction creates."""

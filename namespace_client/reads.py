@@ -40,6 +40,11 @@ class CatalogReads:
         self._storage_options = dict(storage_options or {})
         self._at = at
 
+    def __repr__(self) -> str:
+        below = f", namespace {Name(self._namespace)}" if self._namespace else ""
+        version = "" if self._at is None else f" at catalog version {self._at}"
+        return f"<{type(self).__name__} of {self.access.name}{version}{below}>"
+
     def namespaces(self, parent: AnyName | None = None, *, recursive: bool = False) -> list[Name]:
         """Paths of the namespaces in a namespace, in the order of their names.
 

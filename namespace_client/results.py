@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from namespace_client.display import html_table
+from namespace_client.names import Name
 from table_data.batch_operations import TableId
 
 
@@ -44,6 +46,12 @@ class TableResult:
     rebased: bool
     new: bool
 
+    def __str__(self) -> str:
+        branch = "" if self.branch is None else f" (branch {self.branch})"
+        version = "" if self.version is None else f" version {self.version}"
+        note = " (new)" if self.new else " (rebased)" if self.rebased else ""
+        return f"{Name(self.id)}{branch}{version}{note}: {', '.join(self.calls)}"
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
@@ -59,3 +67,23 @@ class TransactionResult:
     transaction_id: str | None
     catalog_version: int | None
     tables: tuple[TableResult, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), *(f"  {table}" for table in self.tables)])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                Name(table.id),
+                table.branch or "main",
+                "" if table.version is None else table.version,
+                ", ".join(table.calls),
+                "new" if table.new else "rebased" if table.rebased else "",
+            )
+            for table in self.tables
+        ]
+        return html_table(("table", "branch", "version", "changes", ""), rows, self._title())
+
+    def _title(self) -> str:
+        what = "nothing to commit" if self.transaction_id is None else "committed"
+        return f"{what}, catalog version {'unknown' if self.catalog_version is None else self.catalog_version}"

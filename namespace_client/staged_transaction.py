@@ -109,6 +109,12 @@ class StagedTransaction:
         self._intent_after = intent_after
         self._registers_at_once = intent_after == timedelta(0)
 
+    def __repr__(self) -> str:
+        began = "not begun" if self._begin is None else f"at catalog version {self._begin.version}"
+        changed = [f"{each.name}: {', '.join(each.calls)}" for each in self._tables.values() if each.calls]
+        state = "committed" if self._result is not None else "over, not committed" if self._over else "open"
+        return f"<{type(self).__name__} {began}, {state}{''.join(f'; {each}' for each in changed)}>"
+
     def __enter__(self) -> Self:
         if self._begin is not None:
             raise InvalidCall("a transaction is used once; begin another one")

@@ -16,6 +16,7 @@ from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts
 from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
 from table_data import staging
+from table_data.arrow.vectors import Vectors, with_vectors
 from table_data.composition import Step
 from table_data.jobs.discarding import remove_files_of_steps
 from table_data.requests.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
@@ -138,7 +139,13 @@ class MultiTableTransaction(StagedTransaction):
         return sum(fragment.physical_rows for fragment in fragments)
 
     def overwrite(
-        self, table: TableName, data: Any, *, schema: pa.Schema | None = None, branch: str | None = None
+        self,
+        table: TableName,
+        data: Any,
+        *,
+        schema: pa.Schema | None = None,
+        vectors: Vectors | None = None,
+        branch: str | None = None,
     ) -> int:
         """Replace all rows and the schema.
 
@@ -149,6 +156,7 @@ class MultiTableTransaction(StagedTransaction):
             table: Name of the table.
             data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
             schema: Schema of the table, by default the schema of `data`.
+            vectors: Columns of vectors, see `create`.
             branch: Name of the branch to change.
 
         Returns:
@@ -158,7 +166,7 @@ class MultiTableTransaction(StagedTransaction):
             InvalidCall: There is no such table, or `data` does not fit `schema`.
         """
         changes = self._require(table, branch)
-        return self._replace("overwrite", changes, data, schema)
+        return self._replace("overwrite", changes, data, schema, vectors)
 
     def create(
         self,
@@ -168,6 +176,7 @@ class MultiTableTransaction(StagedTransaction):
         schema: pa.Schema | None = None,
         properties: Mapping[str, str] | None = None,
         stable_row_ids: bool = False,
+        vectors: Vectors | None = None,
     ) -> int:
         """Create a table, or write the first version of a table that was only declared.
 
@@ -179,6 +188,9 @@ class MultiTableTransaction(StagedTransaction):
             schema: Schema of the table, by default the schema of `data`.
             properties: Properties that the catalog stores with the table.
             stable_row_ids: Whether rows keep their ids when they are updated or compacted. Cannot be changed later.
+            vectors: Columns of lists of numbers that become vectors of a fixed size, which vector indices need:
+                `{"embedding": 768}`, or "infer" for all columns of floats whose lists have one length. Their values
+                have 32 bits, or 16 if `data` has them so; a `schema` is for other types.
 
         Returns:
             The number of rows written.
@@ -190,7 +202,7 @@ class MultiTableTransaction(StagedTransaction):
         changes = self._find(table_id, None)
         if changes is None:
             new = self._new_changes(table_id, properties, stable_row_ids)
-            rows = self._replace("create", new, data, schema)
+            rows = self._replace("create", new, data, schema, vectors)
             self._tables[table_id, None] = new
             return rows
         if changes.has_version:
@@ -200,7 +212,7 @@ class MultiTableTransaction(StagedTransaction):
                 f"{changes.name} is declared already, with the properties {dict(changes.state.properties)}"
             )
         changes.stable_row_ids = stable_row_ids
-        return self._replace("create", changes, data, schema)
+        return self._replace("create", changes, data, schema, vectors)
 
     def delete(self, table: TableName, where: str, *, branch: str | None = None) -> int:
         """Delete the rows that match an SQL expression.
@@ -439,11 +451,18 @@ class MultiTableTransaction(StagedTransaction):
 
     # -- rows
 
-    def _replace(self, call: str, changes: TableChanges, data: Any, schema: pa.Schema | None) -> int:
+    def _replace(
+        self, call: str, changes: TableChanges, data: Any, schema: pa.Schema | None, vectors: Vectors | None
+    ) -> int:
         with self._named(call, changes):
+            rows = self._unused(data)
+            if vectors is not None:
+                if rows is None or schema is not None:
+                    raise InvalidCall("vectors: expected rows, and no schema, which has the types of its columns")
+                rows = with_vectors(staging.rows_of(rows), vectors)
             operation = staging.stage_table(
                 changes.uri,
-                self._unused(data),
+                rows,
                 schema,
                 changes.data_version,
                 self._options,

@@ -24,7 +24,7 @@ from table_data.staging.handles import ReadOnlyTable, open_local, open_version
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
 from table_data.staging.row_sets import RowSet
-from table_data.staging.rows import data_format, reader_of, stage_delete, stage_rows, stage_table, stage_update
+from table_data.staging.rows import data_format, reader_of, rows_of, stage_delete, stage_rows, stage_table, stage_update
 
 __all__ = [
     "MAX_CLAIMED_KEYS",
@@ -37,6 +37,7 @@ __all__ = [
     "open_local",
     "open_version",
     "reader_of",
+    "rows_of",
     "stage_alterations",
     "stage_columns",
     "stage_delete",
