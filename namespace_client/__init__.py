@@ -1,5 +1,6 @@
 """Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
 
+asynchronous        `AsyncCatalog`: the same for asyncio
 catalog             `Catalog`: connections, history, transactions, retries of whole blocks
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
@@ -31,6 +32,14 @@ from lance_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lance_core.compaction import CompactionOptions
+    from namespace_client.asynchronous import (
+        AsyncAttempt,
+        AsyncCatalog,
+        AsyncCatalogView,
+        AsyncLease,
+        AsyncTableReader,
+        AsyncTransaction,
+    )
     from namespace_client.catalog import Attempt, Catalog
     from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
     from namespace_client.errors import (
@@ -65,6 +74,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessRefused",
     "AlreadyExists",
+    "AsyncAttempt",
+    "AsyncCatalog",
+    "AsyncCatalogView",
+    "AsyncLease",
+    "AsyncTableReader",
+    "AsyncTransaction",
     "Attempt",
     "BranchDescription",
     "Catalog",
@@ -110,6 +125,12 @@ __all__ = [
 
 _HOMES: Final = {
     "CompactionOptions": "lance_core.compaction",
+    "AsyncAttempt": "namespace_client.asynchronous",
+    "AsyncCatalog": "namespace_client.asynchronous",
+    "AsyncCatalogView": "namespace_client.asynchronous",
+    "AsyncLease": "namespace_client.asynchronous",
+    "AsyncTableReader": "namespace_client.asynchronous",
+    "AsyncTransaction": "namespace_client.asynchronous",
     "Attempt": "namespace_client.catalog",
     "Catalog": "namespace_client.catalog",
     "BranchDescription": "namespace_client.descriptions",

@@ -325,14 +325,8 @@ class Catalog(CatalogChanges):
         Raises:
             RetryableConflict: The last attempt conflicted, too.
         """
-        retrying = Retrying(
-            stop=stop_after_attempt(attempts),
-            wait=wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
-            retry=retry_if_exception_type(RetryableConflict),
-            reraise=True,
-        )
         used_readers: list[object] = []
-        for attempt in retrying:
+        for attempt in Retrying(**retry_options(attempts)):
             yield Attempt(attempt, self._transaction(message, isolation, used_readers))
 
     def run(
@@ -397,3 +391,13 @@ class Attempt:
         except Exception as raised:  # noqa: BLE001 - the loop raises it unless it is retried
             kind, error, trace = type(raised), raised, raised.__traceback__
         return self._attempt.__exit__(kind, error, trace)
+
+
+def retry_options(attempts: int) -> dict[str, Any]:
+    """How tenacity runs a block again: after a `RetryableConflict`, `attempts` times, each after a longer pause."""
+    return {
+        "stop": stop_after_attempt(attempts),
+        "wait": wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
+        "retry": retry_if_exception_type(RetryableConflict),
+        "reraise": True,
+    }

@@ -1,0 +1,324 @@
+"""The same catalog for asyncio: each call of `Catalog` and its transactions in a thread.
+
+The work of a call is that of pylance, which has threads of its own, and of one request. So a thread costs less than a
+second client would. A call whose await is cancelled goes on in its thread: whether its change is made is unknown then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime, timedelta
+from functools import update_wrapper
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+import pyarrow as pa
+from tenacity import AsyncRetrying, AttemptManager
+
+from namespace_client.catalog import Catalog, retry_options
+from namespace_client.leases import Intent, Lease, PinnedVersion
+from namespace_client.names import AnyName
+from namespace_client.reading import TableReader
+from namespace_client.reads import CatalogView
+from namespace_client.results import TransactionResult
+from namespace_client.transaction import MultiTableTransaction
+from table_data.batch_operations import TableOfIntent
+
+if TYPE_CHECKING:
+    from namespace_client.staged_transaction import Isolation
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+L = TypeVar("L", bound=Lease)
+
+
+class _Threaded(Generic[S]):
+    """An object whose methods are called in threads: one at a time if there is a lock."""
+
+    def __init__(self, blocking: S, lock: AbstractContextManager[Any] | None = None) -> None:
+        self._blocking = blocking
+        self._lock = nullcontext() if lock is None else lock
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._blocking!r}>"
+
+    async def _call(self, method: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        def call() -> R:
+            with self._lock:
+                return method(*args, **named)
+
+        return await asyncio.to_thread(call)
+
+
+def _threaded(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[_Threaded[S], P], Coroutine[Any, Any, R]]:
+    """The method of a blocking object as a coroutine, with its signature and documentation."""
+
+    async def call(self: _Threaded[S], /, *args: P.args, **named: P.kwargs) -> R:
+        return await self._call(method, self._blocking, *args, **named)
+
+    update_wrapper(call, method)
+    return call
+
+
+class AsyncTableReader(_Threaded[TableReader]):
+    """See `TableReader`."""
+
+    count_rows = _threaded(TableReader.count_rows)
+    to_pylance = _threaded(TableReader.to_pylance)
+
+    async def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002 - the name in pylance
+        **options: Any,
+    ) -> pa.Table:
+        """See `TableReader.to_table`."""
+        return await self._call(self._blocking.to_table, columns, filter, **options)
+
+    @property
+    def version(self) -> int | None:
+        """See `TableReader.version`."""
+        return self._blocking.version
+
+    async def schema(self) -> pa.Schema:
+        """See `TableReader.schema`."""
+        return await self._call(lambda: self._blocking.schema)
+
+
+class AsyncTransaction(_Threaded[MultiTableTransaction]):
+    """See `MultiTableTransaction`. Its calls are made one after the other, whatever is awaited at once."""
+
+    def __init__(self, blocking: MultiTableTransaction) -> None:
+        super().__init__(blocking, Lock())
+
+    async def __aenter__(self) -> Self:
+        await self._call(self._blocking.__enter__)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._call(self._blocking.__exit__, kind, error, trace)
+
+    append = _threaded(MultiTableTransaction.append)
+    overwrite = _threaded(MultiTableTransaction.overwrite)
+    create = _threaded(MultiTableTransaction.create)
+    delete = _threaded(MultiTableTransaction.delete)
+    update = _threaded(MultiTableTransaction.update)
+    merge = _threaded(MultiTableTransaction.merge)
+    add_columns = _threaded(MultiTableTransaction.add_columns)
+    drop_columns = _threaded(MultiTableTransaction.drop_columns)
+    compact = _threaded(MultiTableTransaction.compact)
+    restore = _threaded(MultiTableTransaction.restore)
+    exists = _threaded(MultiTableTransaction.exists)
+    describe = _threaded(MultiTableTransaction.describe)
+    declare = _threaded(MultiTableTransaction.declare)
+    stage = _threaded(MultiTableTransaction.stage)
+    mark_read = _threaded(MultiTableTransaction.mark_read)
+    commit = _threaded(MultiTableTransaction.commit)
+    resend = _threaded(MultiTableTransaction.resend)
+    abandon = _threaded(MultiTableTransaction.abandon)
+    register_intent = _threaded(MultiTableTransaction.register_intent)
+
+    async def create_index(
+        self,
+        table: AnyName,
+        column: str,
+        index_type: str,
+        *,
+        name: str | None = None,
+        replace: bool = False,
+        branch: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        """See `MultiTableTransaction.create_index`."""
+        options: dict[str, Any] = {"name": name, "replace": replace, "branch": branch, **parameters}
+        await self._call(self._blocking.create_index, table, column, index_type, **options)
+
+    async def table(
+        self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
+    ) -> AsyncTableReader:
+        """See `MultiTableTransaction.table`."""
+        reader = await self._call(self._blocking.table, table, branch=branch, tag=tag, version=version)
+        return AsyncTableReader(reader, self._lock)
+
+    @property
+    def catalog_version(self) -> int:
+        """See `MultiTableTransaction.catalog_version`."""
+        return self._blocking.catalog_version
+
+    @property
+    def begin(self) -> Any:
+        """See `MultiTableTransaction.begin`."""
+        return self._blocking.begin
+
+    @property
+    def idempotency_key(self) -> str:
+        """See `MultiTableTransaction.idempotency_key`."""
+        return self._blocking.idempotency_key
+
+    @property
+    def result(self) -> TransactionResult:
+        """See `MultiTableTransaction.result`."""
+        return self._blocking.result
+
+
+class AsyncAttempt:
+    """One attempt of `AsyncCatalog.retrying`, see `Attempt`."""
+
+    def __init__(self, attempt: AttemptManager, transaction: AsyncTransaction) -> None:
+        self._attempt = attempt
+        self._transaction = transaction
+
+    async def __aenter__(self) -> AsyncTransaction:
+        self._attempt.__enter__()
+        return await self._transaction.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            await self._transaction.__aexit__(kind, error, trace)
+        except Exception as raised:  # noqa: BLE001 - the loop raises it unless it is retried
+            kind, error, trace = type(raised), raised, raised.__traceback__
+        return self._attempt.__exit__(kind, error, trace)
+
+
+class AsyncLease(Generic[L]):
+    """An asynchronous context manager that gives an `Intent` or a `PinnedVersion`."""
+
+    def __init__(self, lease: L) -> None:
+        self._lease = lease
+
+    async def __aenter__(self) -> L:
+        return await asyncio.to_thread(self._lease.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self._lease.__exit__, kind, error, trace)
+
+
+class AsyncCatalogView(_Threaded[CatalogView]):
+    """See `CatalogView`."""
+
+    namespaces = _threaded(CatalogView.namespaces)
+    tables = _threaded(CatalogView.tables)
+    describe = _threaded(CatalogView.describe)
+    read = _threaded(CatalogView.read)
+    dataset = _threaded(CatalogView.dataset)
+    datasets = _threaded(CatalogView.datasets)
+
+    @property
+    def version(self) -> int:
+        """The catalog version."""
+        return self._blocking.version
+
+
+class AsyncCatalog(_Threaded[Catalog]):
+    """See `Catalog`, whose methods these are. Made by `AsyncCatalog.connect`; an asynchronous context manager.
+
+    Example:
+        ```python
+        async with AsyncCatalog.connect("http://127.0.0.1:2333", namespace="ml") as catalog:
+            async with catalog.begin(message="nightly") as tx:
+                await tx.append("features", features)
+                await tx.merge("labels", labels, on="id")
+            print(tx.result.catalog_version)
+        ```
+    """
+
+    @classmethod
+    def connect(cls, target: str | os.PathLike[str] | Any | None = None, **options: Any) -> AsyncCatalog:
+        """Connect as `Catalog.connect` does, with its arguments. Nothing is sent before the first call."""
+        return cls(Catalog.connect(target, **options))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    close = _threaded(Catalog.close)
+    namespaces = _threaded(Catalog.namespaces)
+    tables = _threaded(Catalog.tables)
+    describe = _threaded(Catalog.describe)
+    read = _threaded(Catalog.read)
+    dataset = _threaded(Catalog.dataset)
+    datasets = _threaded(Catalog.datasets)
+    create_namespace = _threaded(Catalog.create_namespace)
+    ensure_namespace = _threaded(Catalog.ensure_namespace)
+    drop_namespace = _threaded(Catalog.drop_namespace)
+    undrop_namespace = _threaded(Catalog.undrop_namespace)
+    create = _threaded(Catalog.create)
+    drop = _threaded(Catalog.drop)
+    rename = _threaded(Catalog.rename)
+    undrop = _threaded(Catalog.undrop)
+    dropped_tables = _threaded(Catalog.dropped_tables)
+    tags = _threaded(Catalog.tags)
+    create_tag = _threaded(Catalog.create_tag)
+    move_tag = _threaded(Catalog.move_tag)
+    delete_tag = _threaded(Catalog.delete_tag)
+    branches = _threaded(Catalog.branches)
+    create_branch = _threaded(Catalog.create_branch)
+    delete_branch = _threaded(Catalog.delete_branch)
+    history = _threaded(Catalog.history)
+    pins = _threaded(Catalog.pins)
+    pin = _threaded(Catalog.pin)
+    unpin = _threaded(Catalog.unpin)
+    intents = _threaded(Catalog.intents)
+
+    async def at(self, point: int | datetime | str) -> AsyncCatalogView:
+        """See `Catalog.at`."""
+        return AsyncCatalogView(await self._call(self._blocking.at, point))
+
+    def keeping(self, version: int | None = None, *, reason: str | None = None) -> AsyncLease[PinnedVersion]:
+        """See `Catalog.keeping`."""
+        return AsyncLease(self._blocking.keeping(version, reason=reason))
+
+    def intent(
+        self,
+        tables: Sequence[AnyName | TableOfIntent],
+        *,
+        lasting: timedelta | None = None,
+        reason: str | None = None,
+    ) -> AsyncLease[Intent]:
+        """See `Catalog.intent`."""
+        return AsyncLease(self._blocking.intent(tables, lasting=lasting, reason=reason))
+
+    def begin(self, *, message: str | None = None, isolation: Isolation = "snapshot") -> AsyncTransaction:
+        """See `Catalog.begin`. For use in an `async with` statement."""
+        return AsyncTransaction(self._blocking.begin(message=message, isolation=isolation))
+
+    async def retrying(
+        self, *, attempts: int = 10, message: str | None = None, isolation: Isolation = "snapshot"
+    ) -> AsyncIterator[AsyncAttempt]:
+        """See `Catalog.retrying`. For use in an `async for` statement."""
+        used_readers: list[object] = []
+        async for attempt in AsyncRetrying(**retry_options(attempts)):
+            transaction = self._blocking._transaction(message, isolation, used_readers)  # noqa: SLF001
+            yield AsyncAttempt(attempt, AsyncTransaction(transaction))
+
+    async def run(
+        self,
+        block: Callable[[AsyncTransaction], Awaitable[T]],
+        *,
+        attempts: int = 10,
+        message: str | None = None,
+        isolation: Isolation = "snapshot",
+    ) -> T:
+        """See `Catalog.run`. The block is a coroutine function."""
+        async for attempt in self.retrying(attempts=attempts, message=message, isolation=isolation):
+            async with attempt as tx:
+                returned = await block(tx)
+        return returned
