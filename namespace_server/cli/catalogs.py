@@ -112,7 +112,7 @@ def orphans(
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Judge only this table, such as 'a$t', also if its location is not the catalog's; may be repeated.",
+            help="Judge only this table, shop.orders, also if its location is not the catalog's; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -137,7 +137,7 @@ def orphans(
     with commit_handler(manifest_store) as handler:
         from lance_core.commit.handlers.handler import handle
         from lance_core.storage.opening import open_store
-        from namespace_server.directory.model.object_ids import parse_id
+        from namespace_client.names import absolute
         from namespace_server.directory.orphans import find_orphans
 
         with (
@@ -148,7 +148,7 @@ def orphans(
                 store,
                 now=datetime.now(UTC),
                 older_than=duration("--older-than", older_than),
-                tables=[parse_id(name) for name in table or ()],
+                tables=[absolute(name) for name in table or ()],
                 progress=progress,
             )
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():

@@ -80,7 +80,8 @@ def drop(
         lost = "all that is in it" if cascade else "its rows"
         if not sys.stdin.isatty():
             raise refusal(f"{name}: expected --yes, since {lost} {'cannot come back' if purge else 'goes with it'}")
-        typer.confirm(f"Drop {name} and {lost}?", abort=True)
+        if not typer.confirm(f"Drop {name} and {lost}?", err=True):
+            raise refusal(f"{name}: not dropped")
     with connected(context) as catalog:
         if namespace:
             catalog.drop_namespace(name, cascade=cascade, missing_ok=missing_ok, purge=purge, message=message)

@@ -22,7 +22,7 @@ def gc(
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Look at the files of this table, such as 'a$t', only; may be repeated.",
+            help="Look at the files of this table, such as shop.orders, only; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -72,12 +72,12 @@ def gc(
         opened_catalog(root, storage_option, manifest_store, durability) as catalog,
         ProgressLine() as progress,
     ):
+        from namespace_client.names import absolute
         from namespace_server.directory.collection.run import Collector
         from namespace_server.directory.collection.sweep import Budget
-        from namespace_server.directory.model.object_ids import parse_id
 
         collector = Collector(catalog, progress=progress)
-        tables = [parse_id(name) for name in table or ()]
+        tables = [absolute(name) for name in table or ()]
         if dry_run:
             report = collector.estimate(settings, everywhere=not changed, tables=tables)
         else:

@@ -16,7 +16,7 @@ def doctor(
     root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Only this table, such as 'a$t'; may be repeated.", show_default=False),
+        typer.Option(metavar="ID", help="Only this table, such as shop.orders; may be repeated.", show_default=False),
     ] = None,
     sample: Annotated[int | None, typer.Option(min=1, help="Only so many tables, chosen at random.")] = None,
     heads: Annotated[bool, typer.Option("--heads", help="Read only the newest version of each branch.")] = False,
@@ -33,13 +33,13 @@ def doctor(
     Without --repair nothing is written, and servers may go on. Each finding says what was expected, what was found and
     what to do. Exit status: 0 sound, or notes only; 1 warnings; 2 it cannot be examined; 3 damage.
     """
+    from namespace_client.names import absolute
     from namespace_server.directory.doctor import Examination, Severity
     from namespace_server.directory.doctor.repairs import repair
-    from namespace_server.directory.model.object_ids import parse_id
     from namespace_server.directory.namespace import DirectoryNamespace
 
     with opened_catalog(root, storage_option, manifest_store, durability) as catalog, ProgressLine() as progress:
-        tables = [parse_id(name) for name in table or ()]
+        tables = [absolute(name) for name in table or ()]
         examination = Examination(catalog.store, tables, sample, heads, progress=progress)
         report = examination.examine()
         if mend:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Deltas = dict[int, int]
 _READERS: Final = 8
 _WIDEST: Final = 160
-"""Columns of a row that is shown by `diff`. JSON has it in whole."""
+"""Columns of a row that is shown by `diff`, if it is not a terminal. JSON has it in whole."""
 _SHOWN: Final = 3
 """Changes of a batch that are shown in a line."""
 
@@ -112,7 +113,8 @@ def _told(change: CatalogChange, deltas: Deltas) -> str:
     else:
         verb = change.operation.replace("_table", "").replace("_", " ")
     about = [str(each) for each in (change.name, change.tag, change.pin) if each is not None]
-    about += [] if change.branch is None else [f"(branch {change.branch})"]
+    if change.branch is not None:
+        about.append(change.branch if "branch" in verb else f"(branch {change.branch})")
     about += [] if change.new_name is None else [f"to {change.new_name}"]
     delta = deltas.get(id(change))
     return " ".join([verb, *about]) + ("" if delta is None else f" ({delta:+,} rows)")
@@ -237,7 +239,9 @@ def _row_lines(table: TableComparison) -> Iterator[tuple[str, str]]:
     if sample.note:
         yield f"    {sample.note}", ""
         return
+    widest = shutil.get_terminal_size((_WIDEST, 0)).columns
     yield f"    rows: {sample.num_added:,} added, {sample.num_removed:,} removed", ""
     for mark, style, texts in (("-", "red", sample.removed), ("+", "green", sample.added)):
         for text in texts:
-            yield f"    {mark} {text if len(text) <= _WIDEST else f'{text[: _WIDEST - 1]}…'}", style
+            line = f"    {mark} {text}"
+            yield line if len(line) <= widest else f"{line[: widest - 1]}…", style

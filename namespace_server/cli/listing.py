@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -26,7 +26,7 @@ BranchName = Annotated[str | None, typer.Option("--branch", metavar="NAME", help
 TagName = Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Tag of the table.")]
 Version = Annotated[int | None, typer.Option("--version", help="Version of the table (the newest).")]
 
-_READERS = 8
+_READERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,54 +52,41 @@ def ls(
     """List namespaces and tables."""
     with connected(context) as catalog, ProgressLine() as progress:
         view = at_point(catalog, at)
+        if long and at is None and (newest := catalog.access.state().version):
+            view = catalog.at(newest)  # so that all lines are of one moment
         parent: Any = () if namespace is None else namespace
-        namespaces = view.namespaces(parent, recursive=recursive)
+        found = [ListedObject(str(each), "namespace") for each in view.namespaces(parent, recursive=recursive)]
         tables = view.tables(parent, recursive=recursive)
-        found = [ListedObject(str(each), "namespace") for each in namespaces]
-        if long:
-            found += list(_described(view, tables, progress))
-        else:
-            found += [ListedObject(str(each), "table") for each in tables]
+        found += _described(view, tables, progress) if long else [ListedObject(str(each), "table") for each in tables]
     found.sort(key=lambda each: (each.name, each.kind))
     if context.obj.as_json:
-        fields = ("name", "kind") if not long else tuple(ListedObject.__dataclass_fields__)
-        print_json([{field: getattr(each, field) for field in fields} for each in found])
+        names = _LONG if long else ("name", "kind")
+        print_json([{name: getattr(each, name) for name in names} for each in found])
     elif long:
         rows = [
-            (each.name + _mark(each), each.version, each.rows, shown_bytes(each.bytes), each.fragments, each.changed)
+            (_shown(each), each.version, each.rows, shown_bytes(each.bytes), each.fragments, shown_moment(each.changed))
             for each in found
         ]
-        shown = [(*row[:-1], shown_moment(row[-1])) for row in rows]
-        print_table(("name", "version", "rows", "size", "fragments", "changed"), shown, numbers=_NUMBERS)
+        print_table(("name", "version", "rows", "size", "fragments", "changed"), rows, numbers=_NUMBERS)
     else:
-        print_names((each.name + _mark(each), each.kind == "namespace") for each in found)
+        print_names((_shown(each), each.kind == "namespace") for each in found)
 
 
-_NUMBERS = ("version", "rows", "size", "fragments", "bytes")
+_LONG: Final = tuple(field.name for field in fields(ListedObject))
+_NUMBERS: Final = ("version", "rows", "size", "fragments")
 
 
-def _mark(listed: ListedObject) -> str:
-    return "/" if listed.kind == "namespace" else ""
+def _shown(listed: ListedObject) -> str:
+    return listed.name + ("/" if listed.kind == "namespace" else "")
 
 
 def _described(view: Catalog | CatalogView, tables: Sequence[Name], progress: ProgressLine) -> Iterator[ListedObject]:
-    """The tables with what the manifest of each says. One that is dropped meanwhile is left out."""
-    from namespace_client import NotFound
-
-    def look(table: Name) -> ListedObject | None:
-        try:
-            found = view.describe(table)
-        except NotFound:
-            return None
-        return ListedObject(
-            str(table), "table", found.version, found.rows, found.bytes, found.fragments, found.committed_at
-        )
-
+    """The tables with what the manifest of each says."""
     with ThreadPoolExecutor(_READERS) as pool:
-        for number, listed in enumerate(pool.map(look, tables)):
+        for number, each in enumerate(pool.map(view.describe, tables)):
             progress("describe", number, len(tables))
-            if listed is not None:
-                yield listed
+            size = each.rows, each.bytes, each.fragments
+            yield ListedObject(str(each.name), "table", each.version, *size, each.committed_at)
 
 
 def show(
@@ -133,7 +120,7 @@ def show(
 
 def _show_catalog(context: typer.Context, catalog: Catalog, view: Catalog | CatalogView) -> None:
     head = catalog.access.state()
-    fields = {
+    told = {
         "root": head.root,
         "version": getattr(view, "version", head.version),
         "namespaces": len(view.namespaces((), recursive=True)),
@@ -142,9 +129,9 @@ def _show_catalog(context: typer.Context, catalog: Catalog, view: Catalog | Cata
         "pins": [pin.name for pin in catalog.pins()],
     }
     if context.obj.as_json:
-        print_json(fields)
+        print_json(told)
     else:
-        print_fields({name.replace("_", " "): value for name, value in fields.items()})
+        print_fields({name.replace("_", " "): value for name, value in told.items()})
 
 
 def _table_json(found: TableDescription) -> dict[str, Any]:

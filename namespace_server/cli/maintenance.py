@@ -17,12 +17,14 @@ def maintain(
     root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Only this table, such as 'a$t'; may be repeated.", show_default=False),
+        typer.Option(metavar="ID", help="Only this table, such as shop.orders; may be repeated.", show_default=False),
     ] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ID", help="Only the tables below this namespace, such as 'a'; may be repeated.", show_default=False
+            metavar="ID",
+            help="Only the tables below this namespace; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     policy: Annotated[
@@ -49,13 +51,13 @@ def maintain(
     removed. Properties of tables and namespaces say what is done (maintenance.*). Exit status 0: done, or nothing to
     do; 1: the work on a table failed for another reason than a concurrent commit.
     """
-    from namespace_server.directory.model.object_ids import parse_id
+    from namespace_client.names import absolute
     from namespace_server.maintenance.policy import read_policy
     from namespace_server.maintenance.run import TableSelection
 
     defaults = _defaults(policy)
     read_policy(defaults)
-    selection = TableSelection([parse_id(name) for name in table or ()], [parse_id(name) for name in namespace or ()])
+    selection = TableSelection([absolute(name) for name in table or ()], [absolute(name) for name in namespace or ()])
     with opened_catalog(root, storage_option, manifest_store) as catalog, ProgressLine() as progress:
         from namespace_server.directory.namespace import DirectoryNamespace
         from namespace_server.maintenance.run import Maintenance

@@ -1,7 +1,7 @@
 """What commands print: tables and JSON on standard output.
 
-On a terminal a table has colours and folds what is too wide; `NO_COLOR` turns the colours off. Elsewhere it is plain
-text in columns, in full width and without escape sequences. JSON is one document.
+On a terminal a table has colours, folds what is too wide, and is without empty columns; `NO_COLOR` turns the colours
+off. Elsewhere it is plain text in columns, in full width and without escape sequences. JSON is one document.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import typer
 
@@ -59,18 +59,23 @@ def _print_rich(
     if title:
         console().print(Text(f"\n{title}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    for place, heading in enumerate(headings):
-        is_number = heading in numbers
+    shown = [place for place, _ in enumerate(headings) if any(row[place] for row in rows)]
+    for place in shown:
+        is_number = headings[place] in numbers
         table.add_column(
-            Text(heading),
+            Text(headings[place]),
             justify="right" if is_number else "left",
-            no_wrap=is_number,
+            no_wrap=is_number or all(len(row[place]) <= _UNBROKEN for row in rows),
             overflow="fold",
             style="cyan" if place == 0 else None,
         )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(row[place]) for place in shown))
     console().print(table)
+
+
+_UNBROKEN: Final = 20
+"""Columns of cells that are this wide at most are not folded."""
 
 
 def console() -> Any:

@@ -19,6 +19,7 @@ from lance_core.errors import LanceCoreError
 from namespace_server.app import create_app
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
+from namespace_server.cli.progress import ProgressLine
 from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -99,7 +100,8 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
     configure_logs(settings.log_level, settings.log_format)
     namespace = _open(settings)
     try:
-        adopted = namespace.adopt(strict=strict)
+        with ProgressLine() as progress:
+            adopted = namespace.adopt(strict=strict, progress=progress)
     except (LanceNamespaceError, LanceCoreError) as error:
         raise refusal(str(error)) from error
     finally:

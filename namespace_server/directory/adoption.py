@@ -12,6 +12,7 @@ from namespace_server.directory.committing.stored_versions import dataset_versio
 from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
 from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
@@ -24,7 +25,7 @@ class Adoption:
     already_managed: bool
 
 
-def adopt_root(catalog: StoredCatalog, *, strict: bool) -> Adoption:
+def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = untold) -> Adoption:
     """See `DirectoryNamespace.adopt`."""
     found: list[tuple[ObjectId, int]] = []
     snapshot = catalog.snapshot()
@@ -42,7 +43,8 @@ def adopt_root(catalog: StoredCatalog, *, strict: bool) -> Adoption:
         tables = [table for table_id in current.all_tables() if (table := current.table(table_id)) is not None]
         unlisted = _unlisted_tables(catalog.store, current)
         rows: list[Entry] = [*unlisted]
-        for table in [*tables, *unlisted]:
+        for number, table in enumerate(every := [*tables, *unlisted]):
+            progress("list versions", number, len(every))
             versions = dataset_versions(catalog.store, table)
             found.append((table.id, len(versions)))
             rows += versions

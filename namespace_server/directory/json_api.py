@@ -28,6 +28,7 @@ from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
 from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
+from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.requests import PathResolver, RequestRules
 from namespace_server.directory.model.row_changes import row_operations
@@ -246,14 +247,14 @@ class JsonCatalog:
             raise answer
         return self.with_storage_options(answer) if call.vends else answer
 
-    def adopt(self, *, strict: bool = False) -> Adoption:
+    def adopt(self, *, strict: bool = False, progress: Progress = untold) -> Adoption:
         """Make a root of stock clients a managed one, in one flip; versions found on storage become rows.
 
         `strict` also sets a writer flag in the Lance manifest, which stops plain dataset writes to `__manifest`.
         Adopting a managed root changes nothing but that flag. Raises InvalidInputError naming tables below tables (N4),
         and for a root without a catalog and without tables.
         """
-        return adopt_root(self.catalog, strict=strict)
+        return adopt_root(self.catalog, strict=strict, progress=progress)
 
     def tables(self) -> CatalogTables:
         """The tables for operations on rows."""
