@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,6 +53,16 @@ class HttpResponse:
         """The body of an error of a catalog server, None for a success and for errors of others."""
         is_error = self.status not in _SUCCESS and self.body is not None and isinstance(self.body.get("code"), int)
         return self.body if is_error else None
+
+
+def trace_context() -> dict[str, str]:
+    """The headers that put a request into the trace of the caller; none unless the process uses OpenTelemetry."""
+    headers: dict[str, str] = {}
+    if "opentelemetry.sdk.trace" in sys.modules:
+        from opentelemetry import propagate
+
+        propagate.inject(headers)
+    return headers
 
 
 class HttpClient:
@@ -132,7 +143,8 @@ class HttpClient:
     ) -> HttpResponse:
         """Send a request once. Raises `httpx.RequestError` without a response."""
         content = None if method == "GET" else (body or {})
-        response = self._client.request(method, path, json=content, params=parameters, headers=headers)
+        sent = {**trace_context(), **(headers or {})}
+        response = self._client.request(method, path, json=content, params=parameters, headers=sent)
         version = response.headers.get(_VERSION, "")
         return HttpResponse(response.status_code, _json_object(response), int(version) if version.isdecimal() else None)
 

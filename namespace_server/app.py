@@ -27,6 +27,7 @@ from table_data.requests.table_requests import TableRequest
 
 if TYPE_CHECKING:
     from namespace_server.rest.forwarding import Forwarding
+    from namespace_server.tracing import Tracing
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 
@@ -107,6 +108,7 @@ def create_app(
     metrics: ServerMetrics | None = None,
     forwarding: Forwarding | None = None,
     read_only: ReadOnlySwitch = NEVER_READ_ONLY,
+    tracing: Tracing | None = None,
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -122,6 +124,7 @@ def create_app(
             catalog it is told by `namespace`, as the observer of that.
         forwarding: how changes are handed to other servers of the root; None: never.
         read_only: when changes are refused.
+        tracing: what makes spans of requests; None: nothing does. It is the observer of `namespace`, too.
     """
-    service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only)
+    service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only, tracing)
     return Application(service, hosts, origins, maintenance)

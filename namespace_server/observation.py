@@ -6,10 +6,13 @@ This module measures nothing and needs no library of metrics. `namespace_server.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+T = TypeVar("T")
 
 Step = Literal["verify", "plan", "stage", "flip", "prove", "promote"]
 """A step on the way of a group of batches. Another process that wins has the steps from `plan` on taken again."""
@@ -55,6 +58,11 @@ class Observer:
         del step
         return _NOTHING
 
+    def job(self, pool: str) -> AbstractContextManager[object]:
+        """A context in which a worker process of a pool does a job, as its server sees it."""
+        del pool
+        return _NOTHING
+
     def group(self, batches: int) -> None:
         """So many batches are about to share a flip."""
 
@@ -79,6 +87,18 @@ class Observer:
 
 SILENT: Final = Observer()
 """Measures nothing."""
+
+
+class RequestTracing(Protocol):
+    """Traces requests on their way through a server."""
+
+    def request(self, scope: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """A context in which a request (an ASGI scope) is handled."""
+        ...
+
+    def commit_together(self, contexts: Sequence[Context], work: Callable[[], T]) -> T:
+        """Do the work of a group of changes, given the contexts in which they were handed over."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ def example_metrics() -> ServerMetrics:
     metrics.request("describe_table", 200, 0.001)
     metrics.storage_calls("get", "ok")(0.001)
     metrics.batch("committed", 0.01)
+    with metrics.job("change"):
+        pass
     metrics.conflict("append", "overwrite")
     metrics.flip("committed", 1)
     metrics.collection(CollectionRun(True, 1.0))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import secrets
 import signal
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
@@ -36,8 +37,11 @@ from namespace_server.settings import Settings
 
 if TYPE_CHECKING:
     from namespace_server.rest.forwarding import Forwarding
+    from namespace_server.tracing import Tracing
 
 _log = logging.getLogger(__name__)
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -54,7 +58,8 @@ def serve(config: Path | None, **given: object) -> None:
     authenticator = _authenticator(settings)
     tune_process()
     metrics = ServerMetrics() if settings.metrics else None
-    observer = metrics or SILENT
+    tracing = _tracing(metrics or SILENT)
+    observer = tracing or metrics or SILENT
     namespace = _open(settings, observer)
     if namespace.local:
         _require_writable(namespace)
@@ -70,6 +75,7 @@ def serve(config: Path | None, **given: object) -> None:
         metrics=metrics,
         forwarding=_forwarding(settings, namespace),
         read_only=settings.read_only_switch,
+        tracing=tracing,
     )
     _log.info("serving %s", settings.root)
     try:
@@ -89,6 +95,8 @@ def serve(config: Path | None, **given: object) -> None:
         server.run(lambda: typer.echo(f"listening on {server.url}"))
     finally:
         scrapes.close()
+        if tracing is not None:
+            tracing.close()
         authenticator.stop()
         if collections is not None:
             collections.stop()
@@ -120,6 +128,17 @@ def _access_log(settings: Settings) -> AccessLog | None:
 def _taken(host: str, port: int, error: OSError) -> typer.Exit:
     """The end of the command when it cannot listen."""
     return refusal(f"{host}:{port}: {error.strerror or error}", ExitStatus.UNAVAILABLE)
+
+
+def _tracing(observer: Observer) -> Tracing | None:
+    """Tracing, if the environment names where spans are to be sent."""
+    if not any(map(os.environ.get, _ENDPOINTS)):
+        return None
+    try:
+        from namespace_server.tracing import open_tracing  # with the SDK, which few servers need
+    except ImportError as error:
+        raise refusal(f"{_ENDPOINTS[0]}: {error.name} is missing; install lance-namespace-server[otel]") from error
+    return open_tracing(observer)
 
 
 def _scrapes(settings: Settings, metrics: ServerMetrics | None) -> ExitStack:

@@ -62,6 +62,12 @@ class ServerMetrics(Observer):
             ("kind", "outcome"),
             STORAGE_BUCKETS,
         )
+        self._job_seconds = self._histogram(
+            "job_seconds",
+            "Jobs on rows by pool, from the hand-over to a worker to its answer.",
+            ("pool",),
+            REQUEST_BUCKETS,
+        )
         build = self._gauge("build_info", "1, with the release of the server as its label.", ("version",))
         build.labels(version("lance-namespace-server")).set(1)
 
@@ -135,6 +141,10 @@ class ServerMetrics(Observer):
     def step(self, step: Step) -> AbstractContextManager[object]:
         """See `Observer`."""
         return _timed(self._steps[step])
+
+    def job(self, pool: str) -> AbstractContextManager[object]:
+        """See `Observer`."""
+        return _timed(self._job_seconds.of(pool))
 
     def group(self, batches: int) -> None:
         """See `Observer`."""

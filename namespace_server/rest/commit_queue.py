@@ -14,18 +14,21 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from functools import partial
 from typing import TypeVar, cast
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from namespace_server.directory.calls import Call
+from namespace_server.observation import RequestTracing
 from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_Waiting = tuple[Call[object], "asyncio.Future[object]"]
+_Waiting = tuple[Call[object], "asyncio.Future[object]", Context | None]
+"""A call, what waits for its answer, and the context of the request if requests are traced."""
 _Results = Sequence[object | LanceNamespaceError]
 
 _ANSWERING_ITERATIONS = 1
@@ -50,12 +53,20 @@ class CommitQueue:
     """
 
     def __init__(
-        self, catalog: CatalogPort, *, workers: int, capacity: int = 4096, group: int = 64, wait: float = 0.002
+        self,
+        catalog: CatalogPort,
+        *,
+        workers: int,
+        capacity: int = 4096,
+        group: int = 64,
+        wait: float = 0.002,
+        tracing: RequestTracing | None = None,
     ) -> None:
         self._catalog = catalog
         self._capacity = capacity
         self._group = group
         self._group_wait = wait
+        self._tracing = tracing
         self._waiting: deque[_Waiting] = deque()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = [
@@ -94,7 +105,7 @@ class CommitQueue:
             raise ServiceUnavailableError(f"{self._accepted} commits are waiting already; nothing was done, try again")
         waiting: asyncio.Future[object] = self._loop.create_future()
         self._accepted += 1
-        self._waiting.append((call, waiting))
+        self._waiting.append((call, waiting, None if self._tracing is None else copy_context()))
         self._returning = max(0, self._returning - 1)
         self._gather(self._loop)
         return cast("T", await waiting)
@@ -140,7 +151,9 @@ class CommitQueue:
             job()
 
     def _commit_group(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting]) -> None:
-        results = self._commit([call for call, _ in group])
+        work = partial(self._commit, [call for call, _, _ in group])
+        contexts = [context for _, _, context in group if context is not None]
+        results = self._tracing.commit_together(contexts, work) if self._tracing is not None and contexts else work()
         loop.call_soon_threadsafe(self._answer, loop, group, results)
 
     def _commit(self, calls: list[Call[object]]) -> _Results:
@@ -160,7 +173,7 @@ class CommitQueue:
         self._idle += 1
         if not (self._accepted or self._open):
             self._done.set()
-        for (_, waiting), result in zip(group, results, strict=True):
+        for (_, waiting, _), result in zip(group, results, strict=True):
             if waiting.done():  # the request was cancelled
                 continue
             if isinstance(result, LanceNamespaceError):
@@ -168,7 +181,7 @@ class CommitQueue:
             else:
                 waiting.set_result(result)
         self._gather(loop)
-        self._later(loop, _ANSWERING_ITERATIONS, partial(self._clean_up, [call for call, _ in group]))
+        self._later(loop, _ANSWERING_ITERATIONS, partial(self._clean_up, [call for call, _, _ in group]))
 
     def _later(self, loop: asyncio.AbstractEventLoop, iterations: int, job: Callable[[], None]) -> None:
         """Hand a job to a thread after some iterations of the event loop."""

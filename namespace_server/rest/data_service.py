@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
@@ -20,7 +21,7 @@ from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
-from namespace_server.observation import PoolState
+from namespace_server.observation import SILENT, Observer, PoolState
 from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
@@ -60,14 +61,14 @@ class DataService:
     begin waits; if too many wait, the next is refused (`ThrottlingError`, 21).
     """
 
-    def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits) -> None:
+    def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
         self._catalog = catalog
         self._limits = limits
         self._space = SpoolSpace(limits.spool, limits.spool_directory)
         timeout, memory = limits.work_timeout, limits.worker_memory
         self._starter = WorkerStarter()
         self._changes = ChangePool(
-            self._starter, limits.change_workers, timeout=timeout, memory=memory, rows=limits.body
+            self._starter, limits.change_workers, timeout=timeout, memory=memory, rows=limits.body, observer=observer
         )
         self._reads = ReadPool(
             self._starter,
@@ -76,6 +77,7 @@ class DataService:
             space=self._space,
             timeout=timeout,
             memory=memory,
+            observer=observer,
         )
         self._finding = _BoundedThreads("find-table", _FINDING, _FINDING + limits.waiting)
         self._under_way = _UnderWay()
@@ -296,7 +298,7 @@ class _BoundedThreads:
             raise ThrottlingError(f"{self._admitted} operations on rows wait already; nothing was done, try again")
         self._admitted += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
         finally:
             self._admitted -= 1
 

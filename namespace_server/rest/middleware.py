@@ -25,7 +25,7 @@ _MAX_REQUEST_ID = 128
 
 
 class RequestContext:
-    """Outermost: gives each request an id, collects its headers, logs the access, and measures it.
+    """Outermost: gives each request an id, collects its headers, logs the access, measures and traces it.
 
     A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. Of a
     header that is there more than once the last one counts. Leaves in the scope for the others: `header_map`, the
@@ -52,7 +52,12 @@ class RequestContext:
                 scope["response_start"] = message
             return send(message)
 
-        await self._app(scope, receive, send_with_id)
+        tracing = self._service.tracing
+        if tracing is None:
+            await self._app(scope, receive, send_with_id)
+        else:
+            with tracing.request(scope):
+                await self._app(scope, receive, send_with_id)
         seconds = time.perf_counter() - began
         metrics, log = self._service.metrics, self._service.access_log
         if metrics is not None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +18,7 @@ from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.metrics.measures import ServerMetrics
-from namespace_server.observation import ServerState
+from namespace_server.observation import SILENT, Observer, RequestTracing, ServerState
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
@@ -33,6 +34,7 @@ from table_data.batch_operations import StagedOperation
 
 if TYPE_CHECKING:
     from namespace_server.rest.forwarding import Forwarding
+    from namespace_server.tracing import Tracing
 
 T = TypeVar("T")
 
@@ -70,6 +72,7 @@ class CatalogService:
         metrics: ServerMetrics | None = None,
         forwarding: Forwarding | None = None,
         read_only: ReadOnlySwitch = NEVER_READ_ONLY,
+        tracing: Tracing | None = None,
     ) -> None:
         self.namespace = namespace
         self._forwarding = forwarding
@@ -78,6 +81,8 @@ class CatalogService:
         self.access_log = access_log
         self.metrics = metrics
         self.read_only = read_only
+        self.tracing: RequestTracing | None = tracing
+        self._observer: Observer = tracing or metrics or SILENT
         if metrics is not None:
             metrics.watch(self.state)
         self.bodies = BodyReader(self.limits)
@@ -85,10 +90,15 @@ class CatalogService:
         # before, and the others bring what arrives meanwhile.
         capacity = self.limits.queue_capacity
         if namespace.local:
-            self._commits = CommitQueue(namespace, workers=1, capacity=capacity)
+            self._commits = CommitQueue(namespace, workers=1, capacity=capacity, tracing=tracing)
         else:
             self._commits = CommitQueue(
-                namespace, workers=_REMOTE_COMMITTERS, capacity=capacity, group=256, wait=_REMOTE_WAIT
+                namespace,
+                workers=_REMOTE_COMMITTERS,
+                capacity=capacity,
+                group=256,
+                wait=_REMOTE_WAIT,
+                tracing=tracing,
             )
         readers = _LONG_READERS if namespace.local else _REMOTE_READERS
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
@@ -103,7 +113,7 @@ class CatalogService:
     def data(self) -> DataService:
         """The operations on rows."""
         if self._data is None:
-            self._data = DataService(self.namespace.tables(), self._commit_change, self.limits.data)
+            self._data = DataService(self.namespace.tables(), self._commit_change, self.limits.data, self._observer)
         return self._data
 
     def state(self) -> ServerState:
@@ -209,7 +219,7 @@ class CatalogService:
         request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
         key, principal = caller.idempotency_key, caller.principal
         work = partial(self.namespace.change, operation, request, principal=principal, idempotency_key=key)
-        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
+        return await asyncio.get_running_loop().run_in_executor(self._writers, copy_context().run, work)
 
     async def ready(self) -> int:
         """The newest catalog version, read now, after proof that the root can be written; in maintenance without.
@@ -240,7 +250,7 @@ class CatalogService:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run work that can take long beside the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, copy_context().run, work)
 
     def _newest_snapshot(self) -> CatalogSnapshot:
         """The newest snapshot, shared by the requests that are handled in one iteration of the event loop.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from namespace_server.observation import SILENT, Observer
 from namespace_server.workers.process_pool import ProcessPool
 from namespace_server.workers.protocol import IN_FILE, Message
 from namespace_server.workers.spool import SpoolFile
@@ -22,9 +23,16 @@ class ChangePool(ProcessPool):
     """Processes that change."""
 
     def __init__(
-        self, starter: WorkerStarter, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30
+        self,
+        starter: WorkerStarter,
+        size: int,
+        *,
+        timeout: float = 3600.0,
+        memory: int = 0,
+        rows: int = 16 << 30,
+        observer: Observer = SILENT,
     ) -> None:
-        super().__init__(starter, size, timeout=timeout, memory=memory, rows=rows)
+        super().__init__(starter, size, timeout=timeout, memory=memory, rows=rows, observer=observer)
         self._numbers = 0
 
     @asynccontextmanager
@@ -88,15 +96,16 @@ class RemoteChange:
     async def stage(self, table: TableState, *, limit: float | None = None) -> Staged:
         """Stage it on a version, within so many seconds. Raises `ClientError`, `WorkTimeout`."""
         async with self._turn(table.uri) as (process, begin):
-            stage = ("stage", self._number, table)
-            if begin and isinstance(self._rows, SpoolFile):
-                await process.tell(*begin)
-                await process.give(self._rows.fileno())
-                await process.ask(stage)
-            else:
-                body = self._rows if begin and isinstance(self._rows, bytes) else b""
-                await process.ask(*begin, stage, body=body)
-            staged: Staged = (await process.answer(limit))[1]
+            with self._pool.observer.job("change"):
+                stage = ("stage", self._number, table)
+                if begin and isinstance(self._rows, SpoolFile):
+                    await process.tell(*begin)
+                    await process.give(self._rows.fileno())
+                    await process.ask(stage)
+                else:
+                    body = self._rows if begin and isinstance(self._rows, bytes) else b""
+                    await process.ask(*begin, stage, body=body)
+                staged: Staged = (await process.answer(limit))[1]
             self._keeps = not staged.appends
         return staged
 

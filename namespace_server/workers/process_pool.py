@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from namespace_server.observation import PoolState
+from namespace_server.observation import SILENT, Observer, PoolState
 from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess
 from table_data.errors import WorkFailed
@@ -40,8 +40,16 @@ class ProcessPool:
     """
 
     def __init__(
-        self, starter: WorkerStarter, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30
+        self,
+        starter: WorkerStarter,
+        size: int,
+        *,
+        timeout: float = 3600.0,
+        memory: int = 0,
+        rows: int = 16 << 30,
+        observer: Observer = SILENT,
     ) -> None:
+        self.observer = observer
         self._starter = starter
         self._timeout = timeout
         self._memory = memory

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from lance_namespace.errors import ThrottlingError
 
+from namespace_server.observation import SILENT, Observer
 from namespace_server.workers.pipes import CHUNK, PipeEnd
 from namespace_server.workers.process_pool import ProcessPool
 from namespace_server.workers.protocol import Message
@@ -37,8 +38,9 @@ class ReadPool(ProcessPool):
         space: SpoolSpace | None = None,
         timeout: float = 3600.0,
         memory: int = 0,
+        observer: Observer = SILENT,
     ) -> None:
-        super().__init__(starter, size, timeout=timeout, memory=memory)
+        super().__init__(starter, size, timeout=timeout, memory=memory, observer=observer)
         self._limit = waiting
         self._space = space or SpoolSpace(_DISK)
 
@@ -61,8 +63,9 @@ class ReadPool(ProcessPool):
         process = await self._hold(table.uri)
         try:
             process.note(table.uri)
-            await process.ask(("read", job, table))
-            reply = await process.answer()
+            with self.observer.job("read"):
+                await process.ask(("read", job, table))
+                reply = await process.answer()
             pipe = await process.receive_pipe() if reply[0] == "rows" else None
         except BaseException:
             self._release(process)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,16 @@ def test_sync_is_a_call_where_it_does_something(tmp_path: Path) -> None:
         MeteredStore(inner, calls).sync(["a"])
         inner.close()
         assert calls.made == expected
+
+
+def test_calls_in_threads_are_made_in_the_context_of_their_caller() -> None:
+    store = MeteredStore(LatencyStore(MemoryStore(), 0.0, workers=4), Calls())
+    variable: ContextVar[str] = ContextVar("variable", default="none")
+    variable.set("mine")
+    barrier = threading.Barrier(3, timeout=30)
+
+    def look(_: int) -> str:
+        barrier.wait()
+        return variable.get()
+
+    assert store.map(look, range(3)) == ["mine"] * 3

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import copy_context
 from typing import Final, TypeVar
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate
 from lance_core.storage.wrappers.delegation import WrappedStore
 
+T = TypeVar("T")
 R = TypeVar("R")
 
 Meter = Callable[[str, str], Callable[[float], None]]
@@ -109,6 +111,13 @@ class MeteredStore(WrappedStore):
 
     def names(self, prefix: str) -> Sequence[str]:
         return self._call("list", prefix, lambda: self.inner.names(prefix))
+
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
+        if self.local:
+            return self.inner.map(call, items)
+        # In threads: what measures a call may ask in which context variables it is made.
+        contexts = [(copy_context(), item) for item in items]
+        return self.inner.map(lambda each: each[0].run(call, each[1]), contexts)
 
     def sync(self, paths: Iterable[str]) -> None:
         if self.unsynced or not self.local:  # where it does nothing
