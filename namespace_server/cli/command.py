@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -62,10 +62,7 @@ class VerboseCommand(Command):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless the environment is wrong."""
         with refusing():
-            if any(name.upper().startswith("LANCE_NAMESPACE_") for name in os.environ):
-                from namespace_server.settings import read_environment
-
-                read_environment(os.environ)
+            server_environment()
         return super().invoke(ctx)
 
 
@@ -73,6 +70,23 @@ def refusal(message: str, status: ExitStatus = ExitStatus.REFUSED) -> typer.Exit
     """The end of a command that is refused, after a line on standard error."""
     typer.echo(f"lance-namespace: {' '.join(message.split())}", err=True)
     return typer.Exit(status)
+
+
+def server_environment() -> dict[str, Any]:
+    """The settings of a server in the environment, not validated. Raises `SettingsError`, a `ValueError`.
+
+    Without any nothing is imported: the settings take two seconds.
+    """
+    named = {name.upper() for name in os.environ if name.upper().startswith(_PREFIX)}
+    if named <= _NAMES_A_CATALOG:
+        return {}
+    from namespace_server.settings import read_environment
+
+    return read_environment(os.environ)
+
+
+_PREFIX: Final = "LANCE_NAMESPACE_"
+_NAMES_A_CATALOG: Final = frozenset(f"{_PREFIX}{name}" for name in ("ROOT", "URL", "API_KEY", "TOKEN", "PROFILE"))
 
 
 @contextmanager

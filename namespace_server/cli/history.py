@@ -115,7 +115,7 @@ def _told(change: CatalogChange, deltas: Deltas) -> str:
     about = [str(each) for each in (change.name, change.tag, change.pin) if each is not None]
     if change.branch is not None:
         about.append(change.branch if "branch" in verb else f"(branch {change.branch})")
-    about += [] if change.new_name is None else [f"to {change.new_name}"]
+    about += [] if change.new_name in {None, change.name} else [f"to {change.new_name}"]
     delta = deltas.get(id(change))
     return " ".join([verb, *about]) + ("" if delta is None else f" ({delta:+,} rows)")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Annotated
 
 import typer
 
-from namespace_server.cli.command import refusal
+from namespace_server.cli.command import refusal, server_environment
 from namespace_server.cli.options import StorageOptions, TableManifestStore, opened_catalog
 from namespace_server.cli.progress import ProgressLine
 
@@ -75,7 +74,5 @@ def _defaults(given: list[str] | None) -> dict[str, str]:
     pairs = [item.partition("=") for item in given or ()]
     if wrong := [name for name, equals, _ in pairs if not equals or not name]:
         raise refusal(f"--policy {wrong[0]}: expected NAME=VALUE")
-    from namespace_server.settings import read_environment
-
-    surroundings: dict[str, str] = read_environment(os.environ).get("maintenance", {})
+    surroundings: dict[str, str] = server_environment().get("maintenance", {})
     return surroundings | {name: value for name, _, value in pairs}

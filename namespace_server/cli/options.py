@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from namespace_server.cli.command import refusal
+from namespace_server.cli.command import refusal, server_environment
 from namespace_server.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -58,9 +57,7 @@ def storage_options(given: list[str] | None) -> dict[str, str]:
     pairs = [item.partition("=") for item in given or ()]
     if wrong := [name for name, equals, _ in pairs if not equals or not name]:
         raise refusal(f"--storage-option {wrong[0]}: expected NAME=VALUE")
-    from namespace_server.settings import read_environment
-
-    surroundings: dict[str, str] = read_environment(os.environ).get("storage", {})
+    surroundings: dict[str, str] = server_environment().get("storage", {})
     return surroundings | {name: value for name, _, value in pairs}
 
 

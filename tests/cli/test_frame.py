@@ -20,6 +20,7 @@ from namespace_client import CatalogUnreachable, CommitUnknown, RetryableConflic
 from namespace_server.cli.command import ExitStatus, refusing
 from namespace_server.cli.output import print_table
 from tests.cli.commands import invoke, refused
+from tests.server.servers import ServerProcess
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,19 @@ def test_a_table_on_a_narrow_terminal_is_folded_and_not_cut() -> None:
 def test_every_command_refuses_a_misspelt_variable() -> None:
     told = refused("config", "show", "--root", "r", LANCE_NAMESPACE_STORRAGE__X="y")
     assert told == "LANCE_NAMESPACE_STORRAGE__…: no such setting, did you mean LANCE_NAMESPACE_STORAGE?"
+
+
+def test_a_command_on_a_server_loads_no_server(shop_server: ServerProcess) -> None:
+    """It would take seconds to start."""
+    program = f"""
+import sys
+from namespace_server.cli import cli
+try:
+    cli(["ls", "--url", {shop_server.url!r}])
+finally:
+    print(sorted(set(sys.modules) & {{"fastapi", "lance", "lance_namespace", "namespace_server.settings", "pydantic"}}))
+"""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("LANCE_NAMESPACE_")}
+    kept["LANCE_NAMESPACE_URL"] = "http://127.0.0.1:1"
+    ended = subprocess.run([sys.executable, "-c", program], env=kept, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
