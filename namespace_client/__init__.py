@@ -1,6 +1,7 @@
 """Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
 
 asynchronous        `AsyncCatalog`: the same for asyncio
+torch_data          rows of several tables for PyTorch, at one catalog version
 catalog             `Catalog`: connections, history, transactions, retries of whole blocks
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version

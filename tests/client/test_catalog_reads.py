@@ -297,10 +297,11 @@ class TestHistory:
         assert (both.message, renamed.message) == ("two at once", "a better name")
         t, u, w = ((scene.namespace, name) for name in "tuw")
         assert both.tables == (t, u)
-        assert {(change.name, change.change) for change in both.changes if change.change} == {
-            (t, "Append"),
-            (u, "Overwrite"),
-        }
+        assert [(change.operation, change.name, change.version, change.change) for change in both.changes] == [
+            ("commit_transaction", t, 2, "Append"),
+            ("declare_table", u, None, None),
+            ("commit_transaction", u, 1, "Overwrite"),
+        ]
         assert renamed.tables == (u, w)
         assert str(renamed.changes[0]) == f"rename_table {scene.namespace}.u to {scene.namespace}.w"
         assert version in {entry.version for entry in scene.catalog.history(20) if both in entry.batches}

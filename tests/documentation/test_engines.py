@@ -17,7 +17,14 @@ from tests.server.servers import ServerProcess
 PAGE = REPOSITORY / "docs" / "guide" / "engines.md"
 WRITTEN_URL = "http://127.0.0.1:2333"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-MODULES = {"Polars": "polars", "DuckDB": "duckdb", "DataFusion": "datafusion", "Daft": "daft", "Ray": "ray"}
+MODULES = {
+    "Polars": "polars",
+    "DuckDB": "duckdb",
+    "DataFusion": "datafusion",
+    "Daft": "daft",
+    "Ray": "ray",
+    "PyTorch": "torch",
+}
 OWN = {"Polars", "DuckDB", "DataFusion"}
 """Engines that development installs."""
 

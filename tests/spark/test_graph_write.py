@@ -109,7 +109,8 @@ def test_the_catalog_keeps_the_message_with_the_batch(social: Social) -> None:
         tx.append("person", social.people(1))
     history = httpx.get(f"{social.catalog.url}/v1/catalog/versions").json()["versions"]
     made = {version["version"]: version["batches"] for version in history}[tx.result.catalog_version]
-    assert made == [{"transaction_id": tx.result.transaction_id, "message": "monthly load"}]
+    [batch] = made
+    assert (batch["transaction_id"], batch["message"]) == (tx.result.transaction_id, "monthly load")
 
 
 def test_the_declaration_is_stored_and_used_by_later_writes(social: Social) -> None:

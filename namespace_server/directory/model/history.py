@@ -11,6 +11,9 @@ from namespace_server.directory.model.operations import (
     AlterBatch,
     AssertTableVersion,
     Batch,
+    CommitTransaction,
+    CreateBranch,
+    CreateTableVersion,
     EndIntent,
     KeepAnswer,
     Operation,
@@ -42,7 +45,7 @@ NO_OUTLINE: Final = FlipOutline()
 
 
 def outline_of(batch: Batch, made: Iterable[Made]) -> Body:
-    """The JSON of a batch in the history; `made` are the versions that it publishes, in the order of its operations.
+    """The JSON of a batch in the history. `made` are the versions that it publishes, in the order of its operations.
 
     Assertions are left out: they change nothing.
     """
@@ -90,8 +93,8 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
         value = getattr(operation, name, None)
         if value is not None:
             described[name] = list(value) if name == "new_id" else value
-    chain = (operation.id, getattr(operation, "branch", None))
-    if waiting and (waiting[0][0].table_id, waiting[0][0].branch) == chain:
+    publishes = isinstance(operation, CommitTransaction | CreateTableVersion | CreateBranch)
+    if publishes and waiting and waiting[0][0].table_id == operation.id:
         entry, change = waiting.pop(0)
         described["version"] = entry.version
         if change is not None:
