@@ -2,10 +2,11 @@
 
     python -m tests.histories.run SEED [SECONDS]
     LANCE_HISTORIES_SECONDS=7200 python -m tests.histories.run
+    LANCE_HISTORIES_STORE=s3 python -m tests.histories.run
 
 The first runs the history of a seed. Its choices are those of the seed; how they interleave is not. The second runs
 histories of new seeds for as long, and keeps those with anomalies below `build/histories`: the root, the servers' logs,
-the events, and a report.
+the events, and a report. With a store of `s3` the root is behind a gateway, which takes minutes to build once.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.support.gateway import Gateway, serve_gateway
 from namespace_client import Catalog
 from tests.directory.invariants import check_progress, check_quiet
 from tests.histories.checker import Anomaly, check
@@ -39,7 +41,7 @@ from tests.histories.clients import (
 )
 from tests.histories.faults import Faults
 from tests.histories.history import NAMESPACE, TABLES, Recorder, Walk, arrow_rows, walk
-from tests.histories.servers import Server, ServerFactory
+from tests.histories.servers import Place, Server, ServerFactory
 from tests.histories.workload import FIRST_ROWS, Workload
 from tests.server.servers import REPOSITORY
 
@@ -99,17 +101,19 @@ def run(
     beside: Callable[[Callable[[], bool]], None] = lambda _over: None,
     servers: int = 2,
     peers: bool = False,
+    place: Place | None = None,
 ) -> Report:
     """Run the history of a seed below `home`, with clients of every kind and faults of the servers, and check it.
 
-    The servers hand their changes to one of them if they are `peers`.
+    The root is at `place`, or below `home`. The servers hand their changes to one of them if they are `peers`.
     `beside` runs with them until its argument says that it is over.
 
     It ends after some seconds, or with `enough` events where the machine is quick; a client that has committed nothing
     yet goes on until it has, without faults. Without anomalies the invariants of the root are checked too, and that all
     its tables can be written.
     """
-    with _clients(seed, home, factory, kinds, servers=servers, peers=peers) as (running, clients, recorder):
+    place = place or Place.below(home)
+    with _clients(seed, home, factory, kinds, place, servers=servers, peers=peers) as (running, clients, recorder):
         faults = Faults(seed, running, recorder)
         end = time.monotonic() + seconds
 
@@ -126,11 +130,11 @@ def run(
 
         works = {client.name: partial(act, client) for client in clients}
         _at_one_time({**works, "faults": disturb, "beside": partial(beside, over)}, recorder, end)
-    report = _check(seed, home, recorder)
+    report = _check(seed, place, recorder)
     if report.sound:
         try:
-            check_quiet(home / "root", step=max(1, len(report.walked.pins) // 4))
-            check_progress(home / "root")
+            check_quiet(place.directory, step=max(1, len(report.walked.pins) // 4))
+            check_progress(place.directory)
         except AssertionError as error:
             recorder.fail(f"invariants of the root: {error}")
     return report
@@ -144,7 +148,8 @@ def run_rounds(
     In each round each client makes one step, and none goes on from its meeting before all have come to theirs: all
     transactions have read before the first one commits.
     """
-    with _clients(seed, home, factory, kinds, servers=1, defect=defect) as (_, clients, recorder):
+    place = Place.below(home)
+    with _clients(seed, home, factory, kinds, place, servers=1, defect=defect) as (_, clients, recorder):
         meeting = threading.Barrier(len(clients), timeout=STEP_TIMEOUT)
 
         def act(client: Client) -> None:
@@ -157,7 +162,7 @@ def run_rounds(
                 raise
 
         _at_one_time({client.name: partial(act, client) for client in clients}, recorder, time.monotonic())
-    return _check(seed, home, recorder)
+    return _check(seed, place, recorder)
 
 
 @contextmanager
@@ -166,16 +171,17 @@ def _clients(
     home: Path,
     factory: ServerFactory,
     kinds: Sequence[type[Client]],
+    place: Place,
     *,
     servers: int,
     defect: str | None = None,
     peers: bool = False,
 ) -> Iterator[tuple[list[Server], list[Client], Recorder]]:
     """Servers on a new root, and clients of them. They have ended when the block ends."""
-    root, recorder, workload = home / "root", Recorder(), Workload()
-    locations = _make_tables(root)
+    recorder, workload = Recorder(), Workload()
+    locations = _make_tables(place.uri)
     with ExitStack() as stack:
-        running = stack.enter_context(factory.servers(root, home, servers, defect=defect, peers=peers))
+        running = stack.enter_context(factory.servers(place, home, servers, defect=defect, peers=peers))
         urls = [server.url for server in running]
         clients = [
             kind(f"{kind.__name__}{number}", seed, urls, workload, recorder) for number, kind in enumerate(kinds)
@@ -187,13 +193,13 @@ def _clients(
         yield running, clients, recorder
 
 
-def _check(seed: str, home: Path, recorder: Recorder) -> Report:
-    walked = walk(home / "root")
+def _check(seed: str, place: Place, recorder: Recorder) -> Report:
+    walked = walk(place.directory)
     return Report(seed, recorder, walked, check(recorder.events, walked))
 
 
-def _make_tables(root: Path) -> dict[str, str]:
-    with Catalog.connect(str(root), namespace=[NAMESPACE]) as catalog:
+def _make_tables(root: str) -> dict[str, str]:
+    with Catalog.connect(root, namespace=[NAMESPACE]) as catalog:
         catalog.ensure_namespace()
         with catalog.begin() as tx:
             for table in TABLES:
@@ -222,20 +228,26 @@ def _at_one_time(works: Mapping[str, Callable[[], None]], recorder: Recorder, en
 def run_for(seconds: float, each: float) -> bool:
     """Run histories of new seeds for some time; whether all were sound."""
     end, sound = time.monotonic() + seconds, True
-    with ServerFactory() as factory:
+    with ServerFactory() as factory, _store() as gateway:
         while time.monotonic() < end:
-            sound &= run_kept(secrets.token_hex(4), factory, each)
+            sound &= run_kept(secrets.token_hex(4), factory, each, gateway)
     return sound
 
 
-def run_kept(seed: str, factory: ServerFactory, seconds: float) -> bool:
+def _store() -> AbstractContextManager[Gateway | None]:
+    """The S3 gateway if LANCE_HISTORIES_STORE is s3; else roots are directories."""
+    return serve_gateway(0.005) if os.environ.get("LANCE_HISTORIES_STORE") == "s3" else nullcontext()
+
+
+def run_kept(seed: str, factory: ServerFactory, seconds: float, gateway: Gateway | None = None) -> bool:
     """Run a history below `build/histories`, and keep what belongs to it unless it is sound."""
     home = REPOSITORY / "build" / "histories" / seed
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     choose = random.Random(f"{seed} servers")
     servers, peers = choose.choice((2, 3)), choose.random() < 0.5
-    report = run(seed, home, factory, seconds=seconds, servers=servers, peers=peers)
+    place = None if gateway is None else Place.on(gateway, f"history-{seed}")
+    report = run(seed, home, factory, seconds=seconds, servers=servers, peers=peers, place=place)
     print(f"{servers} servers, peers: {peers}")
     print(report, flush=True)
     if report.sound:
@@ -249,8 +261,8 @@ def run_kept(seed: str, factory: ServerFactory, seconds: float) -> bool:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        with ServerFactory() as servers:
-            all_sound = run_kept(sys.argv[1], servers, float(sys.argv[2]) if len(sys.argv) > 2 else 20)
+        with ServerFactory() as servers, _store() as store:
+            all_sound = run_kept(sys.argv[1], servers, float(sys.argv[2]) if len(sys.argv) > 2 else 20, store)
     else:
         all_sound = run_for(float(os.environ.get("LANCE_HISTORIES_SECONDS", "3600")), 20)
     sys.exit(not all_sound)

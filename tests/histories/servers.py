@@ -18,16 +18,37 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from benchmarks.support.gateway import BUCKET, Gateway
 from tests.server.servers import REPOSITORY
 
 PORTS = range(20_000, 32_000)
 """Below those that connections take: a server that is started again needs the same one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the root of a history is: its URI, its files on this machine, and what servers need to reach it."""
+
+    uri: str
+    directory: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def below(cls, home: Path) -> Place:
+        """In a directory."""
+        return cls(str(home / "root"), home / "root")
+
+    @classmethod
+    def on(cls, gateway: Gateway, name: str) -> Place:
+        """Behind an S3 gateway, whose objects are files. This process gets the keys of its clients."""
+        os.environ.update(gateway.environment)
+        return cls(f"s3://{BUCKET}/{name}", gateway.directory / name, gateway.environment)
 
 
 @dataclass(slots=True)
@@ -76,7 +97,7 @@ class ServerFactory:
 
     @contextmanager
     def servers(
-        self, root: Path, home: Path, number: int, *, defect: str | None = None, peers: bool = False
+        self, place: Place, home: Path, number: int, *, defect: str | None = None, peers: bool = False
     ) -> Iterator[list[Server]]:
         """Servers on one root, which have ended well when the block ends. They know each other if they are `peers`."""
         ports = _free_ports(number)
@@ -86,7 +107,8 @@ class ServerFactory:
             for at, (port, own) in enumerate(zip(ports, urls, strict=True)):
                 known = {"LANCE_NAMESPACE_PEER_URL": own, "LANCE_NAMESPACE_PEERS": ",".join(urls)} if peers else {}
                 log = home / f"server{at}.log"
-                order = {"root": str(root), "log": str(log), "port": port, "defect": defect, "environment": known}
+                order = {"root": place.uri, "log": str(log), "port": port, "defect": defect}
+                order["environment"] = {**place.environment, **known}
                 pid, url = self.fork(order)
                 started.append(Server(self, order, url, pid))
                 running.callback(started[-1].stop)
