@@ -11,6 +11,7 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, connect
 
 from lance_core.cleanup import Retention, cleanup, cleanup_table
+from lance_core.cleanup.guard import split_table_uri
 from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -52,10 +53,11 @@ def test_a_managed_table_opened_through_a_symbolic_link(tmp_path: Path) -> None:
         cleanup(tmp_path / "link", EAGER)
 
 
-def test_a_table_nested_below_a_managed_catalog(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["some/t", "some/where/t"])
+def test_a_table_nested_below_a_managed_catalog(tmp_path: Path, place: str) -> None:
     """A table may be registered at any place below the root."""
     managed(tmp_path / "catalog")
-    deep = tmp_path / "catalog" / "some" / "where" / "t"
+    deep = tmp_path / "catalog" / place
     lance.write_dataset(pa.table({"x": [1]}), deep)
     with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup(deep, EAGER)
@@ -83,6 +85,19 @@ def test_a_catalog_that_does_not_manage_versions_is_accepted(tmp_path: Path) -> 
     [location] = (tmp_path / "catalog").glob("*_ws$t")
     assert [garbage.version for garbage in cleanup(location, EAGER, settle=NOW).versions] == [1]
     lance.dataset(location).validate()
+
+
+@pytest.mark.parametrize(
+    ("uri", "parts"),
+    [
+        ("/root/a%20b/t", ("/", "root/a%20b/t")),
+        ("file:///root/a%20b/t", ("/", "root/a b/t")),
+        ("s3://bucket/a%20b/t/", ("s3://bucket", "a b/t")),
+        ("memory://one/t", ("memory://one/t", "")),
+    ],
+)
+def test_the_parts_of_a_uri(uri: str, parts: tuple[str, str]) -> None:
+    assert split_table_uri(uri) == parts
 
 
 def test_a_managed_table_in_a_bucket(moto_server: Emulator) -> None:

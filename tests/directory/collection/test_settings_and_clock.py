@@ -38,7 +38,9 @@ def test_a_duration_comes_back_from_its_text(text: str) -> None:
         ("gc.catalog.age", "59m", "at least 1h"),
         ("gc.catalog.count", "99", "at least 100"),
         ("gc.dropped.window", "0s", "at least 1h"),
+        ("gc.orphans.every", "23h", "at least 1d"),
         ("gc.catalog.count", "-1", "expected a number"),
+        ("gc.catalog.count", "\u0662\u0660\u0660", "expected a number"),
         ("gc.catalog.age", "soon", "expected a number and one of"),
         ("gc.unknown", "1d", "no such setting"),
     ],
@@ -49,7 +51,8 @@ def test_a_setting_is_refused_by_its_name(name: str, text: str, problem: str) ->
 
 
 def test_settings_come_back_from_their_texts() -> None:
-    settings = CollectionSettings(timedelta(days=3), 5 * HOUR, 200, timedelta(days=30))
+    days = [timedelta(days=count) for count in (3, 30, 40, 5)]
+    settings = CollectionSettings(days[0], 5 * HOUR, 200, days[1], days[2], 7, days[3])
     assert CollectionSettings().with_texts(settings.as_texts()) == settings
 
 
