@@ -87,8 +87,9 @@ def files_of(ground: Ground, location: str) -> set[str]:
 def test_a_quiet_catalog_loses_nothing(two: Ground) -> None:
     before = contents(two.root)
     let_pass(two)
-    report = collect(two)
-    assert (report.total.files, report.complete, dict(report.not_judged)) == (0, True, {})
+    waits: list[float] = []
+    report = Collector(two.catalog, sleep=waits.append).collect()
+    assert (report.total.files, report.complete, dict(report.not_judged), waits) == (0, True, {}, [])
     assert contents(two.root) == before
 
 

@@ -11,6 +11,7 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 from lance_core.errors import ReferenceNotFound
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.model.entries import Changes, changes_of
+from namespace_server.directory.model.root_layout import KEPT_VERSIONS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import WEEK, collect, let_pass
 from tests.directory.collection.test_collect_history import flips
@@ -76,6 +77,14 @@ def test_a_pinned_version_stays_readable_with_all_its_files(filled: Ground) -> N
     with pytest.raises(TableVersionNotFoundError):
         filled.catalog.snapshot(version)
     assert list((filled.root / "_staging/gc/kept").glob("*")) == []
+
+
+def test_a_pinned_version_is_not_copied_while_it_is_kept_anyway(filled: Ground) -> None:
+    oldest = filled.catalog.snapshot().collector.oldest
+    filled.call("pin_catalog_version", name="first", version=oldest)
+    filled.call("pin_catalog_version", name="newest")
+    assert collect(filled).oldest == oldest
+    assert not (filled.root / KEPT_VERSIONS).exists()
 
 
 def test_a_dropped_table_that_a_pin_may_name_is_not_purged(filled: Ground) -> None:
