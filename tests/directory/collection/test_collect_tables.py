@@ -122,6 +122,15 @@ def test_files_that_dead_writers_did_not_name_go_once_they_are_old(two: Ground) 
     assert two.ids(T) == [0, 1, 2, 3]
 
 
+def test_directories_that_are_left_empty_go_once_they_are_old(two: Ground) -> None:
+    old, young = (two.root / two.location(T) / "_indices" / str(uuid.UUID(int=number)) for number in (1, 2))
+    old.mkdir(parents=True)
+    let_pass(two)
+    young.mkdir()
+    collect(two)
+    assert (old.exists(), young.exists()) == (False, True)
+
+
 def test_files_that_are_needed_together_are_old_together(two: Ground) -> None:
     """Blobs are written before their data file, and a compaction writes its clone for minutes."""
     table, clone = two.root / two.location(T), f"_staging/{uuid.uuid4()}/{uuid.uuid4()}"
@@ -434,7 +443,7 @@ def test_a_dropped_table_is_purged_after_its_window(two: Ground) -> None:
     assert files_of(two, location) == before
     let_pass(two)
     estimate = Collector(two.catalog).estimate()
-    assert (estimate.purged, estimate.is_dry_run) == ((location,), True)
+    assert (estimate.purged, estimate.is_dry_run, estimate.complete) == ((location,), True, True)
     report = collect(two)
     assert report.purged == (location,)
     assert of_tables(report) == {"of a table that was dropped": len(before) - 1}
@@ -529,6 +538,16 @@ def test_a_run_that_ends_early_is_continued_without_a_new_look(two: Ground) -> N
     assert (of_tables(report), report.complete) == ({UNNAMED: 5}, True)
     assert not any((two.root / key).exists() for key in lost)
     assert unfinished_plans(two.store) == []
+
+
+def test_a_run_that_finds_nothing_is_not_complete_while_an_earlier_plan_waits(two: Ground) -> None:
+    leave_fragment(two, T)
+    let_pass(two)
+    collector = Collector(two.catalog, settle=timedelta(0))
+    collector.collect(None, Budget(removals=0))
+    assert not collector.collect(None, Budget(removals=0), tables=[("g", "u")]).complete
+    assert collector.collect(tables=[("g", "u")]).complete
+    assert list_orphans(two.root).orphans == ()
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
@@ -826,10 +845,11 @@ def test_a_run_looks_at_some_tables_only(two: Ground) -> None:
 def test_a_run_does_not_look_at_tables_of_others(two: Ground) -> None:
     lance.write_dataset(rows(0, 1), str(two.root / "mine"))
     two.call("register_table", id=["g", "m"], location="mine")
-    with pytest.raises(ValueError, match="did not choose mine"):
-        Collector(two.catalog).collect(tables=[("g", "m")])
-    with pytest.raises(TableNotFoundError):
-        Collector(two.catalog).collect(tables=[("g", "none")])
+    for run in (Collector(two.catalog).collect, Collector(two.catalog).estimate):
+        with pytest.raises(ValueError, match="did not choose mine"):
+            run(tables=[("g", "m")])
+        with pytest.raises(TableNotFoundError):
+            run(tables=[("g", "none")])
 
 
 def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:

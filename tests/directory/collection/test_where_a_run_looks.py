@@ -18,7 +18,7 @@ import pytest
 
 from lance_core.cleanup import survey
 from lance_core.cleanup.survey import list_known
-from lance_core.errors import StorageError
+from lance_core.errors import ReferenceNotFound, StorageError
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
@@ -236,11 +236,27 @@ def test_a_run_at_some_tables_notes_nothing_of_the_others(three: Ground) -> None
     assert collect_on(three, 1).too_young.files == 1
 
 
+def test_a_catalog_version_below_the_oldest_kept_one_is_refused_without_a_request(
+    counted: Callable[[str], Ground],
+) -> None:
+    ground = counted("root")
+    forget_history(ground)
+    ground.catalog.snapshot()
+    assert isinstance(ground.store, CountingStore)
+    with ground.store.measure() as cost, pytest.raises(ReferenceNotFound):
+        ground.catalog.table.at(1)
+    assert cost.requests == 0
+
+
 def test_a_table_that_is_asked_for_is_looked_at(three: Ground) -> None:
     leave_fragment(three, T)
     collector = Collector(three.catalog, settle=timedelta(0))
-    assert collector.collect(everywhere=False).too_young.files == 0
-    assert collector.collect(everywhere=False, tables=[("g", "t1")]).too_young.files == 1
+    assert collector.estimate().too_young.files == 1
+    for run in (collector.estimate, collector.collect):
+        assert run(everywhere=False).too_young.files == 0
+        assert run(everywhere=False, tables=[("g", "t1")]).too_young.files == 1
+    later = datetime.now(UTC) + 8 * DAY
+    assert collector.estimate(now=later, tables=[("g", "t1")]).removed[UNNAMED].files == 1
 
 
 def test_everywhere_is_everywhere(three: Ground) -> None:
