@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.cli.moments import parse_point, shown_moment
 from namespace_server.cli.options import (
     AsJson,
     Durability,
@@ -25,6 +26,7 @@ from namespace_server.cli.progress import ProgressLine
 if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
     from namespace_server.directory.backup.records import BackupRecord
+    from namespace_server.directory.catalog import StoredCatalog
 
 _Destination = Annotated[
     str, typer.Argument(metavar="DESTINATION", help="Directory or URI of backups, of this catalog alone.")
@@ -44,7 +46,7 @@ def backup(
     destination: _Destination,
     at: Annotated[
         str | None,
-        typer.Option(metavar="VERSION|TIME", help="Catalog version, or a time such as 2026-11-26T10:00Z (the newest)."),
+        typer.Option(metavar="POINT", help="Catalog version, time such as 2026-11-26T10:00Z, or pin (the newest)."),
     ] = None,
     heads: Annotated[
         bool,
@@ -72,13 +74,9 @@ def backup(
         ProgressLine() as progress,
     ):
         from namespace_server.directory.backup import BackupRun
-        from namespace_server.directory.backup.run import version_at
 
-        version = _catalog_version(at)
-        if version is None and at is not None:
-            version = version_at(catalog, _moment_of(at))
         run = BackupRun(catalog, store, heads=heads, keep_outside=keep_outside, progress=progress)
-        done = run.make(version)
+        done = run.make(_version_at(catalog, at))
     if as_json:
         typer.echo(json.dumps({**done.record.as_json(), "copied": done.copied, "written": done.written}, indent=2))
         return
@@ -176,17 +174,19 @@ def _opened(
             yield handled
 
 
-def _catalog_version(at: str | None) -> int | None:
-    return int(at) if at is not None and at.isascii() and at.isdigit() else None
+def _version_at(catalog: StoredCatalog, at: str | None) -> int | None:
+    """The catalog version at a point; None without one."""
+    from namespace_server.directory.backup.run import version_at
 
-
-def _moment_of(text: str) -> int:
-    """A time as milliseconds since the epoch; without an offset it is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise refusal(f"--at {text}: expected a catalog version, or a time such as 2026-11-26T10:00Z") from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+    point = None if at is None else parse_point(at)
+    if isinstance(point, datetime):
+        return version_at(catalog, int(point.timestamp() * 1_000))
+    if isinstance(point, str):
+        pin = catalog.snapshot().pin(point)
+        if pin is None:
+            raise refusal(f"--at {point}: expected a catalog version, a time such as 2026-11-26T10:00Z, or a pin")
+        return pin.version
+    return point
 
 
 def _line(record: BackupRecord) -> str:
@@ -194,6 +194,6 @@ def _line(record: BackupRecord) -> str:
     files = sum(part.files for part in record.parts)
     kind = ", newest versions" if record.heads else ""
     return (
-        f"{record.id}  catalog version {record.catalog_version} of {moment:%Y-%m-%dT%H:%M:%SZ}, "
+        f"{record.id}  catalog version {record.catalog_version} of {shown_moment(moment)}, "
         f"{len(record.tables):,} tables, {files:,} files, {record.size:,} bytes{kind}"
     )

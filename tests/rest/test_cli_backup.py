@@ -42,8 +42,10 @@ def test_a_backup_and_back(ground: Ground, tmp_path: Path) -> None:
     assert second["catalog_version"] > version
     assert 0 < second["copied"] <= 4
     run("backup", root, backups, "--at", moment)
+    run("pin", root, "here")
+    assert f"catalog version {second['catalog_version'] + 4} of " in run("backup", root, backups, "--at", "here")
     lines = run("backups", backups).splitlines()
-    assert [line.split()[3] for line in lines] == [str(version), str(second["catalog_version"]), str(version)]
+    assert [line.split()[3] for line in lines[:3]] == [str(version), str(second["catalog_version"]), str(version)]
     assert [each["id"] for each in json.loads(run("backups", backups, "--json"))][1] == second["id"]
     assert run("verify-backup", backups).endswith("sound")
     assert "1 backups, 1 tables, 6 rows" in run("verify-backup", backups, second["id"])
@@ -52,13 +54,15 @@ def test_a_backup_and_back(ground: Ground, tmp_path: Path) -> None:
     )
     assert Ground(other).ids(T) == [0, 1, 2, 3, 4, 5]
     run("restore", backups, tmp_path / "newest")
-    assert Ground(tmp_path / "newest").ids(T) == [0, 1, 2]
+    assert Ground(tmp_path / "newest").ids(T) == [0, 1, 2, 3, 4, 5]
     assert json.loads(run("restore", backups, tmp_path / "third", "--json"))["restored"] > 0
 
 
 def test_what_is_refused(ground: Ground, tmp_path: Path) -> None:
     root, backups = ground.root, tmp_path / "backups"
-    assert "--at noon: expected a catalog version, or a time" in run("backup", root, backups, "--at", "noon", status=2)
+    assert "--at noon: expected a catalog version, a time such as" in run(
+        "backup", root, backups, "--at", "noon", status=2
+    )
     assert "catalog version 99 is not kept" in run("backup", root, backups, "--at", "99", status=2)
     assert "expected a backup" in run("restore", backups, tmp_path / "other", status=2)
     assert "expected backup of any name" in run("verify-backup", backups, status=2)

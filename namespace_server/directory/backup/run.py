@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, cast
 
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    TableVersionNotFoundError,
+)
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lance_core.commit.slot import SlotWon, claim_slot
 from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown
@@ -33,6 +39,7 @@ from namespace_server.directory.namespace import DirectoryNamespace
 _PINNED: Final = 3600
 _RENEWED: Final = 900
 """Seconds for which the catalog version is pinned, and after which the pin is renewed."""
+_TRIES: Final = 5
 _HISTORY: Final = 256
 _log = logging.getLogger(__name__)
 
@@ -70,13 +77,16 @@ class BackupRun:
         """Back up a catalog version, by default the newest.
 
         Raises:
-            InvalidInputError: The catalog is not managed, or the destination is not apart from the root.
+            InvalidInputError: There is no catalog, it is not managed, or the destination is not apart from the root.
             TableVersionNotFoundError: The version is not kept.
             LanceNamespaceError, LanceCoreError: As those of the steps. There is no backup then, and the call may be
                 repeated.
         """
         _check_apart(self.catalog.store.uri, self.destination.uri)
-        if not self.catalog.snapshot().managed:
+        found = self.catalog.snapshot()
+        if not found.version:
+            raise InvalidInputError(f"{self.catalog.store.uri}: expected a catalog, found none")
+        if not found.managed:
             raise InvalidInputError(
                 f"{self.catalog.store.uri}: expected a managed catalog: run `lance-namespace adopt`"
             )
@@ -176,10 +186,16 @@ class _Pin:
         self._set_at = 0.0
 
     def set(self, version: int | None) -> None:
-        """Set it, or set it anew."""
+        """Set it, or set it anew. Tried again where the catalog is busy, or its answer was lost."""
         request = {"name": self._name, "version": version, "seconds": _PINNED, "reason": self._reason}
         now = time.monotonic()
-        answer = self._namespace.write("pin_catalog_version", request)
+        retrying = Retrying(
+            stop=stop_after_attempt(_TRIES),
+            wait=wait_random_exponential(multiplier=0.1, max=5),
+            retry=retry_if_exception_type(ServiceUnavailableError),
+            reraise=True,
+        )
+        answer = retrying(self._namespace.write, "pin_catalog_version", request)
         self.version = cast("PinJson", answer.body["pin"])["version"]
         self._set_at = now
 

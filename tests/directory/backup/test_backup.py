@@ -189,22 +189,24 @@ def test_while_batches_are_committed(tmp_path: Path) -> None:
         ground.make_table(*table)
     stop = threading.Event()
 
+    servers = [ground.again(), ground.again()]
+
     def commit(number: int) -> None:
-        own, start = ground.again(), 1_000 * (number + 1)
+        own, start = servers[number % 2], 1_000 * (number + 1)
         while not stop.is_set():
             start += 1
             own.batch(own.transaction(T, rows(start, start + 1)), own.transaction(U, rows(start, start + 1)))
 
-    writers = [threading.Thread(target=commit, args=(number,)) for number in range(4)]
+    writers = [threading.Thread(target=commit, args=(number,)) for number in range(16)]
     for each in writers:
         each.start()
     try:
-        done = [back_up(ground, tmp_path / "backups") for _ in range(4)]
+        done = [back_up(ground, tmp_path / "backups") for _ in range(3)]
     finally:
         stop.set()
         for each in writers:
             each.join()
-    assert len({each.record.catalog_version for each in done}) == 4
+    assert len({each.record.catalog_version for each in done}) == 3
     for number, each in enumerate(done):
         restored = restore(tmp_path / "backups", tmp_path / f"other{number}", each.record.id)
         then = ground.catalog.snapshot(each.record.catalog_version)
@@ -237,6 +239,30 @@ def test_a_batch_at_each_call_of_a_backup(tmp_path: Path) -> None:
     restored = restore(tmp_path / "backups", tmp_path / "other")
     assert content(restored) == content(other, other.catalog.snapshot(done.record.catalog_version))
     assert restored.ids(T)[3:] == [3, 4, 5, *restored.ids(U)[3:]]
+
+
+def test_a_table_and_a_branch_are_dropped_meanwhile(ground: Ground, tmp_path: Path) -> None:
+    """The files of the table stay while the version is pinned; those of the branch go at once."""
+    expected = content(ground)
+    faults = FaultStore(LocalStore(ground.root, "none"))
+    dropped: list[str] = []
+
+    def drop(_verb: str, path: str) -> None:
+        if path.startswith(ground.location(T)) and not dropped:
+            dropped.append(path)
+            other = ground.again()
+            other.call("drop_table", id=U)
+            other.namespace.change("delete_table_tag", {"id": T, "tag": "branched"})
+            other.namespace.change("delete_table_branch", {"id": T, "name": BRANCH})
+            other.catalog.sweep()
+
+    faults.before(drop)
+    done = BackupRun(Ground(ground.root, faults).catalog, LocalStore(tmp_path / "backups", "none")).make()
+    assert [each.what for each in done.record.left_out] == [f"g$t version {n} of branch {BRANCH}" for n in (4, 5)]
+    found = content(restore(tmp_path / "backups", tmp_path / "other"))
+    assert found.versions.keys() == {key for key in expected.versions if key[1] is None}
+    assert all(found.versions[key] == expected.versions[key] for key in found.versions)
+    assert findings(tmp_path / "other") == set()
 
 
 def test_two_backups_at_once(ground: Ground, tmp_path: Path) -> None:
@@ -319,6 +345,8 @@ def test_destinations_that_are_refused(made: Path, tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidInputError, match="expected a managed catalog: run `lance-namespace adopt`"):
         back_up(Ground(tmp_path / "stock"), tmp_path / "backups")
+    with pytest.raises(InvalidInputError, match="expected a catalog, found none"):
+        back_up(Ground(tmp_path / "mistyped"), tmp_path / "backups")
     assert not (tmp_path / "backups").exists()
 
 

@@ -156,6 +156,14 @@ def test_answers_are_lost(scene: Scene, tmp_path: Path, fault: Fault) -> None:
         assert not (root / "_staging/restore.json").exists()
 
 
+def test_the_catalog_does_not_say_whether_it_is_pinned(scene: Scene, tmp_path: Path) -> None:
+    """The pin is set again."""
+    faults = FaultStore(LocalStore(scene.ground.root, "none"))
+    faults.fail(Fault.LOST_REQUEST, when=lambda write: write.path.startswith("__manifest/_versions"), times=8)
+    done = BackupRun(Ground(scene.ground.root, faults).catalog, LocalStore(tmp_path, "none")).make()
+    assert list_backups(LocalStore(tmp_path)) == [done.record.id]
+
+
 def test_the_power_fails(scene: Scene, tmp_path: Path) -> None:
     """Files that were not durable yet have their sizes and no content; what a record has was durable before it."""
     store = FaultStore(LocalStore(tmp_path, "none"))
