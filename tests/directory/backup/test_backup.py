@@ -13,6 +13,8 @@ import pytest
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError, TableVersionNotFoundError
 
 from lance_core.errors import CorruptFile, NotFound, UnsupportedFeature
+from lance_core.format.naming import manifest_name
+from lance_core.format.refs import decode_tag
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.backup import BackupRun, Restoration, verify
@@ -88,6 +90,10 @@ def test_a_catalog_is_restored_elsewhere(made: Path, kept: Path, tmp_path: Path)
     with out_of_reach(ground):
         assert content(restored) == expected
         check_sound(tmp_path / "other")
+    table = restored.root / restored.location(T)
+    tag = decode_tag((table / "_refs/tags/branched.json").read_bytes())
+    manifest = table / f"tree/{BRANCH}/_versions" / manifest_name(tag.version)
+    assert tag.manifest_size == manifest.stat().st_size  # its base paths are longer or shorter than before
     [backup_id] = list_backups(LocalStore(kept))
     assert verify(LocalStore(kept)).problems == ()
     snapshot = restored.catalog.snapshot()
@@ -167,6 +173,25 @@ def test_a_version_and_a_time(ground: Ground, tmp_path: Path) -> None:
     assert content(restored) == expected
     with pytest.raises(TableVersionNotFoundError):
         back_up(ground, tmp_path / "backups", 10**6)
+
+
+def test_references_of_later_versions_are_left_out(tmp_path: Path) -> None:
+    """Tags and branches have no history: those that the version has no version for would lead nowhere."""
+    ground = small(tmp_path / "root")
+    earlier = ground.catalog.snapshot().version
+    ground.namespace.change("create_table_tag", {"id": T, "tag": "before", "version": 1})
+    ground.write(T, rows(6, 9))
+    ground.namespace.change("create_table_tag", {"id": T, "tag": "after", "version": 3})
+    ground.call("create_table_branch", id=T, name=BRANCH, from_version=2)
+    done = back_up(ground, tmp_path / "backups", earlier)
+    [left_out] = done.record.left_out
+    assert left_out == (
+        f"{ground.location(T)}/_refs/tags/after.json",
+        "names version 3, which is not part of the backup",
+    )
+    restored = restore(tmp_path / "backups", tmp_path / "other")
+    assert content(restored).references[tuple(T)] == ({"before": (None, 1)}, {})
+    assert findings(tmp_path / "other") == set()
 
 
 def test_the_newest_versions_alone(made: Path, tmp_path: Path) -> None:

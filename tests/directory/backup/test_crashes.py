@@ -75,9 +75,10 @@ def test_a_backup_dies_at_each_write_to_the_destination(scene: Scene, tmp_path: 
 
 
 def test_what_was_copied_is_not_copied_again(scene: Scene, tmp_path: Path) -> None:
-    """Each file has the inode of the first run after the second."""
+    """Each file has the inode of the first run after the second, also those of a table without an inventory."""
     store = FaultStore(LocalStore(tmp_path, "none"))
-    store.fail(Fault.CRASH_BEFORE, when=lambda write: write.path.startswith("backups/"))
+    location = scene.ground.location(T)
+    store.fail(Fault.CRASH_BEFORE, when=lambda write: write.path.startswith(f"tables/{location}"))
     with pytest.raises(Crashed):
         BackupRun(scene.ground.again().catalog, store).make()
     copied = {path: path.stat().st_ino for part in ("files", "manifests") for path in (tmp_path / part).rglob("*")}
