@@ -90,6 +90,9 @@ def test_a_catalog_is_restored_elsewhere(made: Path, kept: Path, tmp_path: Path)
     with out_of_reach(ground):
         assert content(restored) == expected
         check_sound(tmp_path / "other")
+    manifests = list(restored.root.rglob("*.manifest"))
+    assert len(manifests) == 11
+    assert not [path for path in manifests if str(made).encode() in path.read_bytes()]
     table = restored.root / restored.location(T)
     tag = decode_tag((table / "_refs/tags/branched.json").read_bytes())
     manifest = table / f"tree/{BRANCH}/_versions" / manifest_name(tag.version)

@@ -184,6 +184,25 @@ def test_the_power_fails(scene: Scene, tmp_path: Path) -> None:
     assert lost
 
 
+def test_files_are_durable_before_their_inventory(scene: Scene, tmp_path: Path) -> None:
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    BackupRun(scene.ground.again().catalog, store).make()
+    inventories = [write.number for write in store.writes if write.path.startswith("tables/")]
+    copies = [write for write in store.writes if write.path.startswith(("files/", "manifests/"))]
+    assert len(inventories) == 2
+    for write in copies:
+        following = min(number for number in inventories if number > write.number)
+        assert any(path == write.path and write.number < at <= following for at, path in store.synced), write
+
+
+def test_files_are_durable_before_the_catalog(scene: Scene, tmp_path: Path) -> None:
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    Restoration(LocalStore(scene.backups, "none"), store).restore()
+    [commit] = [write.number for write in store.writes if write.path.startswith("__manifest/_versions")]
+    copies = {write.path for write in store.writes if not write.path.startswith(("__manifest", "_staging"))}
+    assert copies <= {path for at, path in store.synced if at <= commit}
+
+
 def test_another_backup_is_being_restored(scene: Scene, tmp_path: Path) -> None:
     shutil.copytree(scene.backups, tmp_path / "backups")
     [first] = list_backups(LocalStore(scene.backups))
