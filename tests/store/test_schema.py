@@ -172,7 +172,7 @@ def test_a_wheel_brings_the_migrations(tmp_path: Path) -> None:
         "spark_catalog",
     ):
         shutil.copytree(REPOSITORY / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source)
     pip("wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", tmp_path, ".", cwd=source)
     shutil.rmtree(source)
@@ -180,6 +180,9 @@ def test_a_wheel_brings_the_migrations(tmp_path: Path) -> None:
     site = tmp_path / "site"
     pip("install", "--no-index", "--no-deps", "--target", site, wheel, cwd=tmp_path)
     assert not (site / "migrations").exists()
+    [told] = site.glob("lance_namespace_server-*.dist-info")
+    assert "License-Expression: Apache-2.0" in (told / "METADATA").read_text().splitlines()
+    assert (told / "licenses/LICENSE").read_bytes() == (REPOSITORY / "LICENSE").read_bytes()
     found, before, after = migrated_with(site, tmp_path / "x.db", tmp_path)
     assert Path(found).is_relative_to(site)
     assert (before, after) == ("None", HEAD)
