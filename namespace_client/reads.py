@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import lance
 
     from namespace_client.descriptions import TableDescription
-    from table_data.pinned_datasets import PinnedTable
+    from table_data.pinned_datasets import DatasetSource
     from table_data.table_changes import TableChanges
 
 
@@ -166,8 +166,8 @@ class CatalogReads:
         version, options = self.access.state().version, self._storage_options
         return CatalogView(self.access, version, namespace=self._namespace, storage_options=options)
 
-    def _pin(self, state: TableState) -> PinnedTable:
-        from table_data.pinned_datasets import PinnedTable
+    def _pin(self, state: TableState) -> DatasetSource:
+        from table_data.pinned_datasets import DatasetSource
         from table_data.pylance_errors import explained
         from table_data.table_changes import TableChanges
 
@@ -177,7 +177,7 @@ class CatalogReads:
             with explained(str(Name(state.id))):
                 head = TableChanges(state, options).require_head()
             identity = VersionIdentity(head.identity.sha256, head.timestamp_ms)
-        return PinnedTable(
+        return DatasetSource(
             state.id,
             state.root,
             state.version or 0,

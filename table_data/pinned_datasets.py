@@ -20,7 +20,7 @@ _MILLISECOND: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedTable:
+class DatasetSource:
     """A version of a table, or of one of its branches, at one catalog version. It can be pickled, secrets included.
 
     Attributes:
@@ -84,7 +84,7 @@ class PinnedDataset(ReadOnlyTable):
         pinned: What it is of.
     """
 
-    pinned: PinnedTable
+    pinned: DatasetSource
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.pinned.open, ()

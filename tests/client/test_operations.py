@@ -520,7 +520,7 @@ def test_the_pylance_handle_is_read_only(scene: Scene, changed: bool) -> None:
             lambda: handle.optimize.compact_files(),
             lambda: handle.restore(),
         ):
-            with pytest.raises(InvalidCall, match="it is for reading"):
+            with pytest.raises(InvalidCall, match="is for reading"):
                 commit()
 
     assert scene.version() == (2 if changed else 1)

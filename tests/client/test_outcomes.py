@@ -185,8 +185,8 @@ class BrokenStorage:
         self._send = catalog.access._backend.send
         catalog.access._backend.send = self._recorded
 
-    def _recorded(self, request: Any, key: str) -> Reply:
-        self.replies.append(self._send(request, key))
+    def _recorded(self, operation: str, request: Any, key: str) -> Reply:
+        self.replies.append(self._send(operation, request, key))
         self.repair()
         return self.replies[-1]
 
