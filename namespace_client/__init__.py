@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         NotFound,
         RetryableConflict,
     )
-    from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion, History
+    from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory, CatalogVersion
     from namespace_client.http import CatalogServer
     from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.names import Name
@@ -87,6 +87,7 @@ __all__ = [
     "CatalogBatch",
     "CatalogChange",
     "CatalogClosed",
+    "CatalogHistory",
     "CatalogIntent",
     "CatalogPin",
     "CatalogServer",
@@ -102,7 +103,6 @@ __all__ = [
     "CompactionOptions",
     "Conflict",
     "DroppedTable",
-    "History",
     "IncompatibleConflict",
     "IndexDescription",
     "Intent",
@@ -155,7 +155,7 @@ _HOMES: Final = {
     "CatalogBatch": "namespace_client.history",
     "CatalogChange": "namespace_client.history",
     "CatalogVersion": "namespace_client.history",
-    "History": "namespace_client.history",
+    "CatalogHistory": "namespace_client.history",
     "CatalogServer": "namespace_client.http",
     "Intent": "namespace_client.leases",
     "PinnedVersion": "namespace_client.leases",

@@ -16,7 +16,7 @@ from namespace_client.changes import CatalogChanges
 from namespace_client.connections import Connection, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
-from namespace_client.history import History
+from namespace_client.history import CatalogHistory
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion
 from namespace_client.names import AnyName, default_namespace
@@ -154,7 +154,7 @@ class Catalog(CatalogChanges):
         self.access.require_version(version)
         return CatalogView(self.access, version, namespace=self._namespace, storage_options=self._storage_options)
 
-    def history(self, limit: int | None = None, *, below: int | None = None) -> History:
+    def history(self, limit: int | None = None, *, below: int | None = None) -> CatalogHistory:
         """The kept catalog versions, newest first, with the batches that made them.
 
         Args:
@@ -162,7 +162,7 @@ class Catalog(CatalogChanges):
             below: A catalog version; only those before it are told.
         """
         page = None if limit is None else min(limit, _HISTORY_PAGE)
-        return History(islice(self.access.history(below=below, page=page), limit))
+        return CatalogHistory(islice(self.access.history(below=below, page=page), limit))
 
     def _version_at(self, point: int | datetime | str) -> int:
         if isinstance(point, bool) or not isinstance(point, int | datetime | str):

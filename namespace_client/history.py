@@ -125,7 +125,7 @@ class CatalogVersion:
         )
 
 
-class History(list[CatalogVersion]):
+class CatalogHistory(list[CatalogVersion]):
     """Catalog versions, newest first. As text it is a table."""
 
     __slots__ = ()

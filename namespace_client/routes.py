@@ -11,7 +11,7 @@ from table_data.batch_operations import DELIMITER, Json
 Method = Literal["GET", "POST"]
 
 
-class Route(NamedTuple):
+class _Route(NamedTuple):
     """The route of an operation. Of `in_query` the fields are query parameters, though it is a POST."""
 
     method: Method
@@ -28,33 +28,33 @@ class HttpRequest(NamedTuple):
     parameters: dict[str, Any]
 
 
-ROUTES: Final[Mapping[str, Route]] = {
-    "describe_catalog": Route("GET", "/v1/catalog"),
-    "list_catalog_versions": Route("GET", "/v1/catalog/versions"),
-    "describe_catalog_version": Route("GET", "/v1/catalog/versions/{version}"),
-    "list_catalog_pins": Route("GET", "/v1/catalog/pins"),
-    "list_intents": Route("GET", "/v1/catalog/intents"),
-    "list_dropped_tables": Route("GET", "/v1/catalog/dropped"),
-    "list_namespaces": Route("GET", "/v1/namespace/{id}/list"),
-    "describe_namespace": Route("POST", "/v1/namespace/{id}/describe"),
-    "create_namespace": Route("POST", "/v1/namespace/{id}/create"),
-    "drop_namespace": Route("POST", "/v1/namespace/{id}/drop"),
-    "undrop_namespace": Route("POST", "/v1/namespace/{id}/undrop"),
-    "list_tables": Route("GET", "/v1/namespace/{id}/table/list"),
-    "list_all_tables": Route("GET", "/v1/table"),
-    "describe_table": Route("POST", "/v1/table/{id}/describe"),
-    "drop_table": Route("POST", "/v1/table/{id}/drop"),
-    "rename_table": Route("POST", "/v1/table/{id}/rename"),
-    "list_table_versions": Route("POST", "/v1/table/{id}/version/list", in_query=True),
-    "describe_table_version": Route("POST", "/v1/table/{id}/version/describe"),
-    "list_table_tags": Route("POST", "/v1/table/{id}/tags/list", in_query=True),
-    "create_table_tag": Route("POST", "/v1/table/{id}/tags/create"),
-    "update_table_tag": Route("POST", "/v1/table/{id}/tags/update"),
-    "delete_table_tag": Route("POST", "/v1/table/{id}/tags/delete"),
-    "list_table_branches": Route("POST", "/v1/table/{id}/branches/list", in_query=True),
-    "create_table_branch": Route("POST", "/v1/table/{id}/branches/create"),
-    "delete_table_branch": Route("POST", "/v1/table/{id}/branches/delete"),
-    "batch_commit_tables": Route("POST", "/v1/table/batch-commit"),
+ROUTES: Final[Mapping[str, _Route]] = {
+    "describe_catalog": _Route("GET", "/v1/catalog"),
+    "list_catalog_versions": _Route("GET", "/v1/catalog/versions"),
+    "describe_catalog_version": _Route("GET", "/v1/catalog/versions/{version}"),
+    "list_catalog_pins": _Route("GET", "/v1/catalog/pins"),
+    "list_intents": _Route("GET", "/v1/catalog/intents"),
+    "list_dropped_tables": _Route("GET", "/v1/catalog/dropped"),
+    "list_namespaces": _Route("GET", "/v1/namespace/{id}/list"),
+    "describe_namespace": _Route("POST", "/v1/namespace/{id}/describe"),
+    "create_namespace": _Route("POST", "/v1/namespace/{id}/create"),
+    "drop_namespace": _Route("POST", "/v1/namespace/{id}/drop"),
+    "undrop_namespace": _Route("POST", "/v1/namespace/{id}/undrop"),
+    "list_tables": _Route("GET", "/v1/namespace/{id}/table/list"),
+    "list_all_tables": _Route("GET", "/v1/table"),
+    "describe_table": _Route("POST", "/v1/table/{id}/describe"),
+    "drop_table": _Route("POST", "/v1/table/{id}/drop"),
+    "rename_table": _Route("POST", "/v1/table/{id}/rename"),
+    "list_table_versions": _Route("POST", "/v1/table/{id}/version/list", in_query=True),
+    "describe_table_version": _Route("POST", "/v1/table/{id}/version/describe"),
+    "list_table_tags": _Route("POST", "/v1/table/{id}/tags/list", in_query=True),
+    "create_table_tag": _Route("POST", "/v1/table/{id}/tags/create"),
+    "update_table_tag": _Route("POST", "/v1/table/{id}/tags/update"),
+    "delete_table_tag": _Route("POST", "/v1/table/{id}/tags/delete"),
+    "list_table_branches": _Route("POST", "/v1/table/{id}/branches/list", in_query=True),
+    "create_table_branch": _Route("POST", "/v1/table/{id}/branches/create"),
+    "delete_table_branch": _Route("POST", "/v1/table/{id}/branches/delete"),
+    "batch_commit_tables": _Route("POST", "/v1/table/batch-commit"),
 }
 
 

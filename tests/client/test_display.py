@@ -8,7 +8,7 @@ import pytest
 
 from namespace_client import Catalog, CatalogVersion
 from namespace_client.display import counted, size
-from namespace_client.history import CatalogBatch, CatalogChange, History
+from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory
 from namespace_client.names import Name
 from tests.client.scene import Scene, rows
 
@@ -80,7 +80,7 @@ def test_a_transaction_tells_what_it_did(local: Scene) -> None:
 def test_a_history_is_a_table_and_stays_a_list() -> None:
     name = Name(("shop", "orders"))
     changes = tuple(CatalogChange("commit_transaction", name, change="Append", version=n) for n in range(7))
-    history = History(
+    history = CatalogHistory(
         [
             CatalogVersion(4, NOON, (CatalogBatch("b", "<nightly>", "ada", changes, 300),)),
             CatalogVersion(3, NOON, (), (CatalogChange("adopt", name, version=2),)),
@@ -99,10 +99,10 @@ def test_a_history_is_a_table_and_stays_a_list() -> None:
     assert "&lt;nightly&gt;" in history._repr_html_()
     assert "<nightly>" not in history._repr_html_()
     assert [entry.version for entry in history[:2]] == [4, 3]
-    assert History() == []
+    assert CatalogHistory() == []
 
 
 def test_the_history_of_a_catalog_is_one(scene: Scene) -> None:
     scene.make("t", 1)
-    assert isinstance(scene.catalog.history(1), History)
+    assert isinstance(scene.catalog.history(1), CatalogHistory)
     assert f"Overwrite {scene.namespace}.t" in repr(scene.catalog.history(1))
