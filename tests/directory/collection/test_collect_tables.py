@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance_namespace
 import pytest
 from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest
-from lance_namespace.errors import TableNotFoundError
+from lance_namespace.errors import TableNotFoundError, UnsupportedOperationError
 
 from lance_core.cleanup.reachability import names_used
 from lance_core.commit.handlers import ExternalManifestHandler
@@ -924,3 +925,25 @@ def test_a_run_waits_while_writers_win_each_race(two: Ground, monkeypatch: pytes
     Collector(other.catalog, settle=timedelta(0), sleep=waited.append).collect()
     assert not lost.exists()
     assert len(waited) == 3 + 1  # the last one is the settling time
+
+
+def test_a_run_ends_when_writers_win_all_races(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = two.root / leave_fragment(two, T)
+    let_pass(two)
+
+    def lose(*_given: Any, **_more: Any) -> Any:
+        raise CatalogBusy("fence", 20)
+
+    monkeypatch.setattr(two.catalog.committer, "commit_changes", lose)
+    with pytest.raises(CatalogBusy):
+        Collector(two.catalog, settle=timedelta(0), sleep=lambda _: None).collect()
+    assert lost.exists()
+
+
+def test_a_catalog_that_stock_clients_made_is_refused(tmp_path: Path) -> None:
+    stock = lance_namespace.connect("dir", {"root": str(tmp_path)})
+    stock.create_namespace(CreateNamespaceRequest(id=["g"]))
+    collector = Collector(Ground(tmp_path).catalog)
+    for run in (collector.collect, collector.estimate):
+        with pytest.raises(UnsupportedOperationError, match="made by another implementation"):
+            run()
