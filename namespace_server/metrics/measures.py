@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from importlib.metadata import version
-from typing import Final
+from typing import Final, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -72,19 +72,21 @@ class ServerMetrics(Observer):
         build.labels(version("lance-namespace-server")).set(1)
 
     def _define_commits(self) -> None:
-        self._batch_seconds = self._histogram(
+        seconds = self._histogram(
             "batch_seconds",
             "Batches by outcome, from the hand-over to the committer to the verdict.",
             ("outcome",),
             REQUEST_BUCKETS,
         )
+        self._batches = {outcome: seconds.of(outcome) for outcome in get_args(BatchOutcome)}
         self._conflicts = self._counter(
             "conflicts", "Batches rejected for a conflict: their operation, and the committed one.", _PAIR
         )
         self._group_batches = self._histogram(
             "group_batches", "Batches that shared a round of the commit loop.", (), GROUP_BUCKETS
         ).of()
-        self._flips = self._counter("flips", "Commit steps of the catalog's own dataset by outcome.", ("outcome",))
+        flips = self._counter("flips", "Commit steps of the catalog's own dataset by outcome.", ("outcome",))
+        self._flips = {outcome: flips.labels(outcome) for outcome in get_args(FlipOutcome)}
         self._tries = self._histogram(
             "flip_tries",
             "Tries of a commit until its flip was won, with those that ended before the commit step.",
@@ -92,7 +94,7 @@ class ServerMetrics(Observer):
             TRY_BUCKETS,
         ).of()
         seconds = self._histogram("step_seconds", "Steps of the commit of a group of batches.", ("step",), STEP_BUCKETS)
-        self._steps = {step: seconds.of(step) for step in _STEPS}
+        self._steps = {step: seconds.of(step) for step in get_args(Step)}
         self._adopted = self._counter(
             "adopted_versions", "Versions that were committed around the catalog, and taken into it."
         )
@@ -140,11 +142,11 @@ class ServerMetrics(Observer):
 
     def step(self, step: Step) -> AbstractContextManager[object]:
         """See `Observer`."""
-        return _timed(self._steps[step])
+        return _Timer(self._steps[step])
 
     def job(self, pool: str) -> AbstractContextManager[object]:
         """See `Observer`."""
-        return _timed(self._job_seconds.of(pool))
+        return _Timer(self._job_seconds.of(pool))
 
     def group(self, batches: int) -> None:
         """See `Observer`."""
@@ -152,13 +154,13 @@ class ServerMetrics(Observer):
 
     def flip(self, outcome: FlipOutcome, tries: int) -> None:
         """See `Observer`."""
-        self._flips.labels(outcome).inc()
+        self._flips[outcome].inc()
         if outcome == "committed":
             self._tries(tries)
 
     def batch(self, outcome: BatchOutcome, seconds: float) -> None:
         """See `Observer`."""
-        self._batch_seconds.of(outcome)(seconds)
+        self._batches[outcome](seconds)
 
     def conflict(self, operation: str, committed: str) -> None:
         """See `Observer`."""
@@ -194,14 +196,20 @@ class ServerMetrics(Observer):
 
 
 _PAIR: Final = ("operation", "committed")
-_STEPS: Final[tuple[Step, ...]] = ("verify", "plan", "stage", "flip", "prove", "promote")
 _COLLECTION_OUTCOMES: Final[Mapping[bool | None, str]] = {True: "complete", False: "partial", None: "failed"}
 
 
-@contextmanager
-def _timed(observe: Observe) -> Iterator[None]:
-    began = time.perf_counter()
-    try:
-        yield
-    finally:
-        observe(time.perf_counter() - began)
+class _Timer:
+    """Measures the time of a `with` block; for one block. A generator would take three times as long."""
+
+    __slots__ = ("_began", "_observe")
+
+    def __init__(self, observe: Observe) -> None:
+        self._observe = observe
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._observe(time.perf_counter() - self._began)
