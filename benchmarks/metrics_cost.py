@@ -106,7 +106,7 @@ async def _call(application: Application, request: Request) -> float:
     body = orjson.dumps(request.body)
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     path = request.path.encode()
-    scope = {"type": "http", "method": request.method, "scheme": "http", "headers": headers}
+    scope: dict[str, Any] = {"type": "http", "method": request.method, "scheme": "http", "headers": headers}
     scope |= {"raw_path": path, "path": request.path, "query_string": b""}
     answers: list[dict[str, Any]] = []
 
