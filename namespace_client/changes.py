@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.names import AnyName, Name
@@ -17,6 +15,8 @@ from namespace_client.wire import CommittedBatch
 from table_data.batch_operations import BatchOperation, Json, TableReturn
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from namespace_client.descriptions import BranchDescription, TagDescription
     from namespace_client.staged_transaction import Isolation
     from namespace_client.transaction import MultiTableTransaction

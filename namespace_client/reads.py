@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
@@ -15,6 +13,7 @@ from table_data.batch_operations import TableId, TableState, VersionIdentity
 
 if TYPE_CHECKING:
     import lance
+    import pyarrow as pa
 
     from namespace_client.descriptions import TableDescription
     from table_data.pinned_datasets import DatasetSource

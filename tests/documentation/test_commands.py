@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ PAGE = REPOSITORY / "docs" / "guide" / "command-line.md"
 def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this project in this process, which saves starting it thirty times; all others in a shell."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # others left some that write to closed files
     environment: dict[str, str] = {}
     shown = ""
     for line in "\n".join(blocks(PAGE, "sh")).replace("\\\n", " ").splitlines():
