@@ -132,8 +132,6 @@ def needs_of(store: ObjectStore, base: str, version: StoredVersion, file: Manife
         if fragment.HasField("deletion_file") and fragment.deletion_file.HasField("base_id"):
             used_ids.add(fragment.deletion_file.base_id)
     used = {entry.path for entry in manifest.base_paths if entry.id in used_ids}
-    if file.operation == "clone" and file.transaction is not None:
-        keys[file.transaction.clone.ref_path] = files.key_of(file.transaction.clone.ref_path)
     inside = {path: key for path, key in keys.items() if key is not None}
     return VersionNeeds(
         version,
