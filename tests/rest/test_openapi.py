@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -180,3 +181,16 @@ def test_the_generated_client_is_current() -> None:
     script = ROOT / "scripts" / "generate_client.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_address_alone_leads_to_the_documentation(http: httpx.Client) -> None:
+    told = http.get("/").json()
+    assert told["version"] == metadata.version("lance-namespace-server")
+    assert {http.get(told[name]).status_code for name in ("documentation", "api")} == {200}
+    page = http.get("/", headers={"accept": "text/html,application/xhtml+xml;q=0.9"}, follow_redirects=True)
+    assert page.url.path == "/docs"
+    assert http.post("/").status_code == 405
+
+
+def test_the_document_calls_the_server_that_serves_it(http: httpx.Client) -> None:
+    assert [server["url"] for server in http.get("/openapi.json").json()["servers"]] == ["/"]

@@ -91,7 +91,7 @@ def test_operations_that_are_not_served_say_so(http: httpx.Client, method: str, 
     )
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v2/table", "/health", "/v1/table/a"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/nothing", "/v2/table", "/health", "/v1/table/a"])
 def test_unknown_routes_answer_json(http: httpx.Client, path: str) -> None:
     response = http.get(path)
     assert (response.status_code, response.json()) == (404, {"error": f"GET {path}: no such route", "code": 0})

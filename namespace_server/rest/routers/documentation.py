@@ -1,11 +1,13 @@
-"""The OpenAPI document, and the page that shows it. All assets come from an installed package."""
+"""The OpenAPI document, the page that shows it, and what leads there. All assets come from an installed package."""
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
 import fastapi_offline
+import orjson
 from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import Response
 from starlette.routing import Mount
@@ -14,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.routing import Handler, get
 
+VERSION = version("lance-namespace-server")
 ASSETS = Mount("/docs/assets", StaticFiles(directory=Path(fastapi_offline.__file__).parent / "static"))
 """The scripts and styles of the page."""
 
@@ -34,6 +37,22 @@ class DocumentationPage:
         return answer
 
 
+class Root:
+    """What is found under the address alone: a browser is led to the documentation, others are told where it is."""
+
+    def handler(self, _operation: str, _path: str) -> Handler:
+        """The handler of the address alone."""
+        told = {"name": "lance-namespace-server", "version": VERSION, "documentation": "/docs", "api": "/openapi.json"}
+        content = orjson.dumps(told)
+
+        async def answer(exchange: Exchange) -> Response:
+            if b"text/html" in exchange.headers.get(b"accept", b""):
+                return Response(status_code=307, headers={"location": "/docs"})
+            return Response(content, media_type="application/json")
+
+        return answer
+
+
 _SWAGGER = get_swagger_ui_html(
     openapi_url="/openapi.json",
     title="Lance namespace catalog",
@@ -43,6 +62,7 @@ _SWAGGER = get_swagger_ui_html(
 )
 
 ROUTES = (
+    get("root", "/", Root(), public=True),
     get(
         "openapi_document",
         "/openapi.json",
