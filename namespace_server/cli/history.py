@@ -54,7 +54,7 @@ def log(
     for version in found:
         for place, (who, why, changes) in enumerate(_batches(version)):
             first = place == 0
-            every = [_told(change, deltas) for change in changes if not _is_part(change)]
+            every = list(_all_told(changes, deltas))
             told = every[:_SHOWN] + ([f"and {len(every) - _SHOWN:,} more"] if len(every) > _SHOWN else [])
             moment = shown_moment(version.committed_at) if first else ""
             rows.append((version.version if first else None, moment, who, why, ", ".join(told)))
@@ -99,12 +99,17 @@ def _batches(version: CatalogVersion) -> Iterator[tuple[str, str, Sequence[Catal
         yield "", "(by a stock client)" if version.unmanaged else "(the server's own work)", ()
 
 
-def _is_part(change: CatalogChange) -> bool:
-    """Whether it is only the first version of a table that the same batch declares."""
-    return change.operation == "commit_transaction" and change.change is None
+def _all_told(changes: Sequence[CatalogChange], deltas: Deltas) -> Iterator[str]:
+    """The changes of a batch in words. A table that it declares, and its first version, are one change."""
+    new = {change.name for change in changes if change.operation == "declare_table"}
+    firsts = [each for each in changes if each.operation == "commit_transaction" and each.name in new]
+    rows = {each.name: deltas[id(each)] for each in firsts if id(each) in deltas}
+    for change in changes:
+        if not any(change is first for first in firsts):
+            yield _told(change, deltas.get(id(change), rows.get(change.name)))
 
 
-def _told(change: CatalogChange, deltas: Deltas) -> str:
+def _told(change: CatalogChange, delta: int | None) -> str:
     """A change in words: what was done, to what, and how many rows more it has."""
     if change.operation == "declare_table":
         verb = "create"
@@ -116,7 +121,6 @@ def _told(change: CatalogChange, deltas: Deltas) -> str:
     if change.branch is not None:
         about.append(change.branch if "branch" in verb else f"(branch {change.branch})")
     about += [] if change.new_name in {None, change.name} else [f"to {change.new_name}"]
-    delta = deltas.get(id(change))
     return " ".join([verb, *about]) + ("" if delta is None else f" ({delta:+,} rows)")
 
 
