@@ -106,7 +106,8 @@ def _all_told(changes: Sequence[CatalogChange], deltas: Deltas) -> Iterator[str]
     rows = {each.name: deltas[id(each)] for each in firsts if id(each) in deltas}
     for change in changes:
         if not any(change is first for first in firsts):
-            yield _told(change, deltas.get(id(change), rows.get(change.name)))
+            first = rows.get(change.name) if change.operation == "declare_table" else None
+            yield _told(change, deltas.get(id(change), first))
 
 
 def _told(change: CatalogChange, delta: int | None) -> str:
