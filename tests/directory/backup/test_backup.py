@@ -128,13 +128,15 @@ def test_the_restored_catalog_goes_on(kept: Path, tmp_path: Path) -> None:
     assert findings(tmp_path / "other") == set()
 
 
-def test_no_version_below_the_restored_one_is_answered(kept: Path, tmp_path: Path) -> None:
+def test_no_version_below_the_restored_one_is_answered(made: Path, kept: Path, tmp_path: Path) -> None:
     restored = restore(kept, tmp_path / "other")
     version = restored.catalog.snapshot().version
     with pytest.raises(TableVersionNotFoundError):
         restored.catalog.snapshot(version - 1)
     [entry] = restored.catalog.table.history(10)
-    assert entry.version == version
+    [before] = Ground(made).catalog.table.history(1, version + 1)
+    assert (entry.version, entry.batches, entry.outline) == (before.version, before.batches, before.outline)
+    assert len(entry.batches) == 1
 
 
 def test_a_second_backup_copies_new_files_only(ground: Ground, tmp_path: Path) -> None:
@@ -176,6 +178,39 @@ def test_a_version_and_a_time(ground: Ground, tmp_path: Path) -> None:
     assert content(restored) == expected
     with pytest.raises(TableVersionNotFoundError):
         back_up(ground, tmp_path / "backups", 10**6)
+
+
+def test_a_tag_that_moved_is_in_the_next_backup(ground: Ground, tmp_path: Path) -> None:
+    """Nothing else changed: no version, no file."""
+    first = back_up(ground, tmp_path / "backups").record
+    ground.namespace.change("update_table_tag", {"id": T, "tag": "second", "version": 3})
+    second = back_up(ground, tmp_path / "backups").record
+    tags = [
+        content(restore(tmp_path / "backups", tmp_path / each.id, each.id)).references[tuple(T)][0]["second"]
+        for each in (first, second)
+    ]
+    assert tags == [(None, 2), (None, 3)]
+
+
+def test_an_unchanged_table_is_not_read(made: Path, tmp_path: Path) -> None:
+    """Of a changed one, only what no inventory has."""
+    ground = Ground(made)
+    back_up(ground, tmp_path / "backups")
+    root = FaultStore(LocalStore(made, "none"))
+    calls: list[str] = []
+    root.before(lambda verb, path: calls.append(path) if verb in {"get", "get_range", "find"} else None)
+    back_up(Ground(made, root), tmp_path / "backups")
+    tables = [path for path in calls if not path.startswith(("__manifest", "_staging"))]
+    assert tables
+    assert all("/_refs/" in path for path in tables)
+    shutil.rmtree(tmp_path / "backups/tables" / ground.location(U))
+    inventories = tmp_path / "backups/tables" / ground.location(T)
+    [inventory] = inventories.iterdir()
+    inventory.rename(inventories / "0.json")  # that of another state
+    calls.clear()
+    back_up(Ground(made, root), tmp_path / "backups")
+    assert [path for path in calls if path.startswith(f"{ground.location(T)}/data")] == []
+    assert [path for path in calls if path.startswith(f"{ground.location(U)}/data")]
 
 
 def test_references_of_later_versions_are_left_out(tmp_path: Path) -> None:
