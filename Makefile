@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo example test test-fast test-spark-versions fuzz histories model check generate docs serve bench tck-report clean
+.PHONY: help setup demo example test test-fast test-long test-spark-versions fuzz histories model check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -36,13 +36,16 @@ example: $(STAMP) ## ten days of a social graph of EDGES edges, three writers, p
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) scripts/build_jar.py >/dev/null && \
 		PYTHONPATH=.:examples $(PYTHON_) -W ignore -m social_graph --edges $(EDGES)
 
-test: $(STAMP) ## all tests, in WORKERS processes (2)
+test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (2)
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
-	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) --durations=15
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m "not long" --durations=15
+
+test-long: $(STAMP) ## what takes minutes: clusters, kills at every call, the large example
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m long --durations=15
 
 test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL and what takes long
-	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark"
+	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark and not long"
 
 test-spark-versions: $(STAMP) ## SQL on the other supported versions of pyspark, installed into .cache (1 GB)
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && scripts/test_spark_versions.sh $(PYTHON_)

@@ -131,7 +131,7 @@ class HitCount:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogState:
+class CatalogFigures:
     """The newest catalog version that a process knows.
 
     Attributes:
@@ -177,7 +177,7 @@ class ServerState:
     `catalog` is None while no version of the catalog was read.
     """
 
-    catalog: CatalogState | None = None
+    catalog: CatalogFigures | None = None
     queued: int = 0
     queue_capacity: int = 0
     read_only: bool = False

@@ -33,7 +33,7 @@ class MissingVersion(InvalidWrite):
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogVersion:
+class VersionOfCatalog:
     """Name of a version: the newest one at a catalog version."""
 
     number: int
@@ -60,15 +60,15 @@ class Tag:
         return cls(int(tag["version"]), None if branch == MAIN_BRANCH else branch)
 
 
-VersionName = int | str | CatalogVersion | CommitTime
+VersionName = int | str | VersionOfCatalog | CommitTime
 """A number, the name of a tag or a branch, a catalog version, or a time."""
 
 
-def parse_version(text: str) -> int | str | CatalogVersion:
+def parse_version(text: str) -> int | str | VersionOfCatalog:
     """The name in `VERSION AS OF` and in a bound of `CHANGES`: `catalog:` and a number is a catalog version."""
     of_catalog = _CATALOG.fullmatch(text)
     if of_catalog is not None:
-        return CatalogVersion(int(of_catalog[1]))
+        return VersionOfCatalog(int(of_catalog[1]))
     return int(text) if text.isdecimal() else text
 
 
@@ -116,7 +116,7 @@ class NamedVersions:
             MissingVersion: There is no such version, tag or branch.
         """
         match name:
-            case CatalogVersion():
+            case VersionOfCatalog():
                 at = self.check_catalog_version(name)
                 return NamedVersions(self._access, self._table, at).find(branch=branch)
             case CommitTime():
@@ -149,7 +149,7 @@ class NamedVersions:
             found = self._access.tags(self._table).get(name)
         return None if found is None else Tag.of(found)
 
-    def check_catalog_version(self, name: CatalogVersion) -> int:
+    def check_catalog_version(self, name: VersionOfCatalog) -> int:
         """The number of a catalog version up to the one in which names are looked up. Raises `MissingVersion`."""
         if not 0 < name.number <= self._at:
             raise MissingVersion(f"{self._name}: catalog version {name.number}: expected a number from 1 to {self._at}")

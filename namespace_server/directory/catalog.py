@@ -38,7 +38,7 @@ from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
-from namespace_server.observation import SILENT, CatalogState, Observer
+from namespace_server.observation import SILENT, CatalogFigures, Observer
 
 logger = logging.getLogger(__name__)
 
@@ -163,13 +163,13 @@ class StoredCatalog:
         except ReferenceNotFound as error:
             raise TableVersionNotFoundError(f"catalog version {at} does not exist or is no longer kept") from error
 
-    def state(self) -> CatalogState | None:
+    def state(self) -> CatalogFigures | None:
         """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
         snapshot = self.table.known
         if snapshot is None:
             return None
         state, disk = snapshot.state, snapshot.disk
-        return CatalogState(
+        return CatalogFigures(
             version=snapshot.version,
             committed_at=snapshot.timestamp_ms / 1_000 if snapshot.version else None,
             age=elapsed_clock() - snapshot.listed_at,

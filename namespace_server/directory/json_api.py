@@ -41,7 +41,7 @@ from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.references.change_context import ChangeContext
 from namespace_server.directory.references.changes import CHANGES, make_once
-from namespace_server.observation import SILENT, CatalogState, Observer
+from namespace_server.observation import SILENT, CatalogFigures, Observer
 from table_data.batch_operations import StagedOperation
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class JsonCatalog:
         cached = self._cache.find(snapshot, cache_key)
         return self._answer(snapshot, operation, request, cache_key) if cached is None else self._cached(cached)
 
-    def state(self) -> CatalogState | None:
+    def state(self) -> CatalogFigures | None:
         """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
         known = self.catalog.state()
         return None if known is None else replace(known, caches={**known.caches, "responses": self._cache.state})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from namespace_server.observation import CatalogState, PoolState, ServerState
+from namespace_server.observation import CatalogFigures, PoolState, ServerState
 
 
 class StateCollector(Collector):
@@ -45,7 +45,7 @@ class StateCollector(Collector):
             _add_pool(name, pool, workers, waiting, lost)
         yield from (workers, waiting, lost)
 
-    def _catalog(self, catalog: CatalogState) -> Iterable[Metric]:
+    def _catalog(self, catalog: CatalogFigures) -> Iterable[Metric]:
         yield self._gauge("catalog_version", "The newest catalog version that this server knows.", catalog.version)
         committed = self._family("catalog_commit_timestamp_seconds", "Time of the last flip that this server knows.")
         if catalog.committed_at is not None:
@@ -67,7 +67,7 @@ class StateCollector(Collector):
         yield self._gauge("open_records", "Batches that are committed and not cleaned up after.", catalog.open_records)
         yield from self._caches(catalog)
 
-    def _caches(self, catalog: CatalogState) -> Iterable[Metric]:
+    def _caches(self, catalog: CatalogFigures) -> Iterable[Metric]:
         name = f"{self._prefix}cache_lookups"
         lookups = CounterMetricFamily(name, "Lookups in caches by result.", labels=["cache", "result"])
         size = self._family("cache_bytes", "Bytes that count against the limit of a cache.", "cache")

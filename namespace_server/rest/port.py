@@ -13,7 +13,7 @@ from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.observation import CatalogState
+from namespace_server.observation import CatalogFigures
 from table_data.batch_operations import StagedOperation
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class CatalogPort(Protocol):
         """Whether a read takes microseconds, so that it may run on the event loop."""
         ...
 
-    def state(self) -> CatalogState | None:
+    def state(self) -> CatalogFigures | None:
         """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
         ...
 

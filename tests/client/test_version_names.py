@@ -7,12 +7,12 @@ from lance_namespace import CreateTableBranchRequest, CreateTableTagRequest
 
 from namespace_client import CommitRejected
 from spark_catalog.version_names import (
-    CatalogVersion,
     CommitTime,
     MissingTable,
     MissingVersion,
     NamedVersions,
     Tag,
+    VersionOfCatalog,
     newest_by,
     parse_version,
 )
@@ -24,7 +24,7 @@ from tests.client.scene import Scene, rows
     [
         ("7", 7),
         ("first", "first"),
-        ("catalog:7", CatalogVersion(7)),
+        ("catalog:7", VersionOfCatalog(7)),
         ("catalog:x", "catalog:x"),
         ("-1", "-1"),
         ("\u00b2", "\u00b2"),
@@ -84,13 +84,13 @@ def test_a_catalog_version_names_the_version_that_was_the_newest(scene: Scene, n
     created = scene.catalog_version()
     while _version(scene, created - 1) is not None:
         created -= 1
-    assert named.find(CatalogVersion(created)).version == 1
+    assert named.find(VersionOfCatalog(created)).version == 1
     earlier = NamedVersions(scene.catalog.access, (scene.namespace, "t"), created)
     assert earlier.find().version == 1
     with pytest.raises(MissingVersion, match=r"t: version 2: expected one that its metadata table versions lists"):
         earlier.find(2)
     with pytest.raises(MissingVersion, match=rf"catalog version {created + 1}: expected a number from 1 to {created}$"):
-        earlier.find(CatalogVersion(created + 1))
+        earlier.find(VersionOfCatalog(created + 1))
     for at in (0, created - 1):
         with pytest.raises(MissingTable, match=f"t: no such table at catalog version {at}"):
             NamedVersions(scene.catalog.access, (scene.namespace, "t"), at).find()
@@ -113,7 +113,7 @@ def test_names_that_stand_for_nothing(scene: Scene, named: NamedVersions) -> Non
     with pytest.raises(MissingVersion, match="any version of branch x: expected one"):
         named.find(branch="x")
     nowhere = NamedVersions(scene.catalog.access, (scene.namespace, "nowhere"), scene.catalog_version())
-    for name in (None, 1, "x", CommitTime(1), CatalogVersion(scene.catalog_version())):
+    for name in (None, 1, "x", CommitTime(1), VersionOfCatalog(scene.catalog_version())):
         with pytest.raises(MissingTable, match="nowhere: no such table at catalog version"):
             nowhere.find(name)
 

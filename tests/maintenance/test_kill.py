@@ -47,7 +47,7 @@ def run_until_death(root: Path, stores: DyingStores, monkeypatch: pytest.MonkeyP
             maintain(Ground(root, stores.over(LocalStore(root, "none"))))
 
 
-@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("index", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_at_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: bool) -> None:
     ground = Ground(tmp_path / "root")
     ground.make_namespace("g")

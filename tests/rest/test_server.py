@@ -247,7 +247,11 @@ class TestGeneratedClient:
 
     def test_probes(self, client: Client) -> None:
         assert health_live.sync(client=client).to_dict() == {"status": "live"}
-        assert health_ready.sync(client=client).to_dict() == {"status": "ready", "catalog_version": 0}
+        assert health_ready.sync(client=client).to_dict() == {
+            "status": "ready",
+            "catalog_version": 0,
+            "mode": "read-write",
+        }
 
 
 NAMES = ["a$b", "a/b", "..", ".", "a\nb", "a\x00b", "a\\b", "x" * 256]

@@ -403,7 +403,7 @@ class TestErrors:
 class TestHealth:
     def test_live_and_ready(self, http: httpx.Client) -> None:
         assert http.get("/health/live").json() == {"status": "live"}
-        assert http.get("/health/ready").json() == {"status": "ready", "catalog_version": 7}
+        assert http.get("/health/ready").json() == {"status": "ready", "catalog_version": 7, "mode": "read-write"}
 
     def test_a_catalog_that_cannot_be_read_is_not_ready(self, serve: Any, echo_catalog: Any) -> None:
         echo_catalog.failure = ServiceUnavailableError("no")

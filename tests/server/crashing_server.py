@@ -40,7 +40,7 @@ class KillingStore(WrappedStore):
         self._lock = threading.Lock()
 
     def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:
-        if verb not in WRITES:
+        if verb not in WRITES or path.endswith("/probe"):  # a server looks at its start whether it can write
             return request()
         with self._lock:  # one write at a time, so that the log is the truth about the others
             number, self._made = self._made, self._made + 1

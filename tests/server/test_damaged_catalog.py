@@ -52,7 +52,7 @@ def test_the_damage_is_named_and_repair_needs_no_restart(own: ServerProcess, kin
         assert "instance" not in batch
 
     assert own.call("GET", "/v1/namespace/$/list").status == 200
-    assert own.call("GET", "/health/ready").body == {"status": "ready", "catalog_version": before}
+    assert own.call("GET", "/health/ready").body == {"status": "ready", "catalog_version": before, "mode": "read-write"}
     assert _batch(own).status == 200
     assert own.call("GET", "/v1/catalog").body["version"] == before + 1
     log = own.log.read_text()

@@ -12,6 +12,7 @@ import pytest
 from tests.server.servers import REPOSITORY
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("java", "jar")

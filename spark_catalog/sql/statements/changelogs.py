@@ -34,11 +34,11 @@ from spark_catalog.sql.tables import STABLE_ROW_IDS, Versions, describe, resolve
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.types import arrow_schema, row_width
 from spark_catalog.version_names import (
-    CatalogVersion,
     CommitTime,
     MissingVersion,
     NamedVersions,
     VersionName,
+    VersionOfCatalog,
     newest_by,
     parse_version,
 )
@@ -189,7 +189,7 @@ class _Range:
                 listed = self.access.server.versions(self.state.id, at=self.head)
                 found = newest_by(listed, name, is_before=is_before)
                 return int(listed[-1]["version"]) - 1 if found is None else found
-            case CatalogVersion():
+            case VersionOfCatalog():
                 return self._of_catalog(name, is_before=is_before)
             case _:
                 return self._number(name) - is_before
@@ -204,7 +204,7 @@ class _Range:
             )
         return number
 
-    def _of_catalog(self, name: CatalogVersion, *, is_before: bool) -> int:
+    def _of_catalog(self, name: VersionOfCatalog, *, is_before: bool) -> int:
         try:
             at = NamedVersions(self.access.server, self.state.id, self.head).check_catalog_version(name) - is_before
         except MissingVersion as error:

@@ -8,12 +8,12 @@ from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.tables import describe
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.version_names import (
-    CatalogVersion,
     CommitTime,
     MissingTable,
     MissingVersion,
     NamedVersions,
     VersionName,
+    VersionOfCatalog,
     parse_version,
 )
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
@@ -55,7 +55,7 @@ def load(
         raise NoSuchTable(str(error)) from error
     except MissingVersion as error:
         raise InvalidStatement(str(error)) from error
-    return _described(access, state, name.number if isinstance(name, CatalogVersion) else at)
+    return _described(access, state, name.number if isinstance(name, VersionOfCatalog) else at)
 
 
 def _described(access: Access, state: TableState, at: int) -> Json:

@@ -53,6 +53,7 @@ def test_a_session_sends_the_package_to_a_local_cluster(
     assert list((spark_home / "work").glob("app-*"))
 
 
+@pytest.mark.long
 def test_a_session_sends_the_package_to_a_standalone_cluster(
     tmp_path: Path, server: ServerProcess, standalone: Standalone, bare_environment: Environment
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_session_sends_the_package_to_a_standalone_cluster(
     assert all(place.endswith("/lance-spark-catalog.zip/spark_catalog/__init__.py") for place in places)
 
 
+@pytest.mark.long
 def test_an_archive_brings_environment_and_package(
     tmp_path: Path, server: ServerProcess, standalone: Standalone, packed_environment: Path
 ) -> None:

@@ -19,7 +19,7 @@ from tests.orphans import check_and_remove
 from tests.server.servers import REPOSITORY, ServerProcess
 from tests.spark.clusters.conftest import QUICK_START, SPARK_HOME, spark_process
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java")]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.usefixtures("java")]
 
 SCRIPT = textwrap.dedent(
     """

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -91,7 +91,10 @@ def check(stream: Stream, epochs: int) -> None:
     assert stream.marks() == {"q": (epochs, str(epochs - 1))}
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+MORE_KILLS: Sequence[tuple[str, bool]] = (("epoch", False), ("job", True), (BATCH, False), ("epoch", True))
+
+
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.long)], ids=["before", "after"])
 def test_a_kill_at_any_call_of_a_later_epoch(stream: Stream, drivers: Drivers, tmp_path: Path, after: bool) -> None:
     run = StreamWriter(stream.catalog, namespace=stream.namespace, query="q").batch(load)
     run(stream.rows(row(0)), 0)
@@ -124,7 +127,7 @@ def test_a_kill_at_any_call_of_a_later_epoch(stream: Stream, drivers: Drivers, t
     assert sorted(path for path in listed if path.parent.name in {"data", "_deletions"}) == lost
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.long)], ids=["before", "after"])
 def test_a_kill_at_any_call_of_the_first_epoch(stream: Stream, drivers: Drivers, tmp_path: Path, after: bool) -> None:
     parent = stream.namespace
     for number in itertools.count():
@@ -151,7 +154,10 @@ def test_a_kill_at_any_call_of_the_first_epoch(stream: Stream, drivers: Drivers,
 
 @pytest.mark.parametrize(
     ("call", "after"),
-    [("epoch", False), ("job", True), (BATCH, False), (BATCH, True), ("epoch", True)],
+    [
+        (BATCH, True),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in MORE_KILLS),
+    ],
 )
 def test_a_query_whose_driver_was_killed_goes_on_from_its_checkpoint(
     stream: Stream, drivers: Drivers, tmp_path: Path, call: str, after: bool
