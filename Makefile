@@ -41,7 +41,7 @@ test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (2)
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m "not long" --durations=15
 
-test-long: $(STAMP) ## what takes minutes: clusters, kills at every call, the large example
+test-long: $(STAMP) ## clusters, kills and holds at every call, the large example; twenty minutes
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m long --durations=15
 
 test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL and what takes long

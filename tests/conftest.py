@@ -35,10 +35,21 @@ SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "larg
     *("processes", "race", "races", "texts", "wheel"),
 }
 """Words in the names of modules and tests of which the same is true."""
+LONG = (
+    "spark/clusters/",
+    "spark/streaming/test_kill.py",
+    "spark/test_failing_tasks.py",
+    "credentials/test_stock_clients_on_s3.py",
+    "directory/collection/test_faults_on_s3.py",
+    "directory/collection/test_held_collector.py",
+    "directory/collection/test_held_jobs.py",
+    "maintenance/test_kill.py",
+)
+"""Tests that `make test-long` runs and `make test` does not."""
 # The machine may be busy: how long an example takes is no failure.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
-PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow", ("shop", "url"): "slow"}
+PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow", ("shop", "url"): "long"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
 
 
@@ -54,6 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         directory = item.path.relative_to(TESTS).parts[0]
         if directory == "spark":
             item.add_marker("spark")
+        if str(item.path.relative_to(TESTS)).startswith(LONG):
+            item.add_marker("long")
         words = set(re.split(r"\W|_", f"{item.path.stem} {item.name}"))
         if directory in SLOW or SLOW_WORDS & words:
             item.add_marker("slow")
