@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -15,7 +13,7 @@ from benchmarks.support.gateway import BUCKET, Gateway, serve_gateway
 from benchmarks.support.report import Report, Table, count, milliseconds, ratio
 from benchmarks.support.servers import Server, free_port, serve_ours, serve_peer
 from benchmarks.support.staging import Operation, StagedTable, Template, create_path, stage_version, write_template
-from lance_core.proto import lance_table_pb2 as pb
+from benchmarks.support.transactions import one_row, write_data_file
 
 ROUND_TRIP = 0.06
 CASES = ((ROUND_TRIP, 1, 24), (ROUND_TRIP, 32, 24), (ROUND_TRIP, 128, 16), (0.0, 32, 24))
@@ -219,20 +217,7 @@ def _measure_peer(gateway: Gateway, server: Server, template: Template, director
 
 def _append(name: tuple[str, ...], place: Path, template: Template, *, first: bool = False) -> Operation:
     """A transaction that appends one row to version 1, or writes it; its data file is written."""
-    fragment = pb.DataFragment()
-    fragment.CopyFrom(template.manifest.fragments[0])
-    fragment.files[0].path = f"{uuid.uuid4().hex}{uuid.uuid4().hex[:18]}.lance"
-    path = place / "data" / fragment.files[0].path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(template.data)
-    message = pb.Transaction(read_version=0 if first else 1, uuid=str(uuid.uuid4()))
-    if first:
-        message.overwrite.fragments.append(fragment)
-        message.overwrite.schema.extend(template.manifest.fields)
-    else:
-        message.append.fragments.append(fragment)
-    encoded = base64.b64encode(message.SerializeToString()).decode()
-    return {"commit_transaction": {"id": list(name), "transaction": encoded}}
+    return one_row(name, template, write_data_file(place, template), 0 if first else 1)
 
 
 def _body(operations: list[Operation]) -> dict[str, list[Operation]]:
