@@ -21,6 +21,7 @@ from namespace_server.cli.options import (
     opened_catalog,
     storage_options,
 )
+from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -118,8 +119,7 @@ def verify_backup(
         from namespace_server.directory.backup import verify
 
         report = verify(store, backup_id, storage_options(storage_option), progress)
-    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
-        typer.echo(line)
+    print_report(report, as_json=as_json)
     if report.problems:
         raise typer.Exit(ExitStatus.DAMAGED)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from namespace_server.cli.options import (
     duration,
     storage_options,
 )
+from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 
@@ -151,8 +151,7 @@ def orphans(
                 tables=[absolute(name) for name in table or ()],
                 progress=progress,
             )
-    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
-        typer.echo(line)
+    print_report(report, as_json=as_json)
 
 
 @contextmanager

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from namespace_server.cli.command import refusal
 from namespace_server.cli.connection import CatalogCommand, connected
 from namespace_server.cli.listing import BranchName, Version
-from namespace_server.cli.output import print_json, print_table
+from namespace_server.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,7 @@ def create(
             catalog.create_namespace(name, properties=given, exist_ok=exist_ok, message=message)
         else:
             catalog.create(name, schema=columns, properties=given, message=message)
-    _say(context, f"{name}: created", name=name)
+    say(context, f"{name}: created", name=name)
 
 
 def drop(
@@ -87,7 +87,7 @@ def drop(
             catalog.drop_namespace(name, cascade=cascade, missing_ok=missing_ok, purge=purge, message=message)
         else:
             catalog.drop(name, missing_ok=missing_ok, purge=purge, message=message)
-    _say(context, f"{name}: dropped", name=name)
+    say(context, f"{name}: dropped", name=name)
 
 
 def rename(
@@ -99,7 +99,7 @@ def rename(
     """Rename a table, or move it to another namespace, with its versions, branches and tags."""
     with connected(context) as catalog:
         catalog.rename(table, new_name, message=message)
-    _say(context, f"{table}: is {new_name}", name=new_name)
+    say(context, f"{table}: is {new_name}", name=new_name)
 
 
 @tag_commands.command("list", cls=CatalogCommand)
@@ -129,7 +129,7 @@ def create_tag(
     """Give a version of a table a name, which keeps it."""
     with connected(context) as catalog:
         catalog.create_tag(table, tag, version=version, branch=branch, message=message)
-    _say(context, f"{table}: tag {tag} created", name=tag)
+    say(context, f"{table}: tag {tag} created", name=tag)
 
 
 @tag_commands.command("move", cls=CatalogCommand)
@@ -144,7 +144,7 @@ def move_tag(
     """Have a tag name another version."""
     with connected(context) as catalog:
         catalog.move_tag(table, tag, version=version, branch=branch, message=message)
-    _say(context, f"{table}: tag {tag} moved", name=tag)
+    say(context, f"{table}: tag {tag} moved", name=tag)
 
 
 @tag_commands.command("delete", cls=CatalogCommand)
@@ -152,7 +152,7 @@ def delete_tag(context: typer.Context, table: Table, tag: TagArgument, message: 
     """Delete a tag. The version stays until it expires."""
     with connected(context) as catalog:
         catalog.delete_tag(table, tag, message=message)
-    _say(context, f"{table}: tag {tag} deleted", name=tag)
+    say(context, f"{table}: tag {tag} deleted", name=tag)
 
 
 @branch_commands.command("list", cls=CatalogCommand)
@@ -182,7 +182,7 @@ def create_branch(
     """Begin a branch of a table."""
     with connected(context) as catalog:
         catalog.create_branch(table, branch, from_branch=from_branch, from_version=from_version, message=message)
-    _say(context, f"{table}: branch {branch} created", name=branch)
+    say(context, f"{table}: branch {branch} created", name=branch)
 
 
 @branch_commands.command("delete", cls=CatalogCommand)
@@ -190,15 +190,7 @@ def delete_branch(context: typer.Context, table: Table, branch: BranchArgument, 
     """Delete a branch with its versions."""
     with connected(context) as catalog:
         catalog.delete_branch(table, branch, message=message)
-    _say(context, f"{table}: branch {branch} deleted", name=branch)
-
-
-def _say(context: typer.Context, text: str, **fields: Any) -> None:
-    """Print what was done."""
-    if context.obj.as_json:
-        print_json(fields)
-    else:
-        typer.echo(text)
+    say(context, f"{table}: branch {branch} deleted", name=branch)
 
 
 def _read_schema(file: Path) -> pa.Schema:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from namespace_server.cli.options import StorageOptions, TableManifestStore, commit_handler, storage_options
+from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 
@@ -35,8 +35,7 @@ def check(
             ProgressLine() as progress,
         ):
             report = RootCheck(store, progress).check()
-    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
-        typer.echo(line)
+    print_report(report, as_json=as_json)
     status = {True: 0, False: 1, None: 2}[report.usable]
     if status:
         raise typer.Exit(status)

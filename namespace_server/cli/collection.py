@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from namespace_server.cli.command import refusal
 from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, duration, opened_catalog
+from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 _Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")]
@@ -83,5 +83,4 @@ def gc(
         else:
             budget = Budget(max_removals, until)
             report = collector.collect(settings, budget, everywhere=not changed, tables=tables)
-    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
-        typer.echo(line)
+    print_report(report, as_json=as_json)

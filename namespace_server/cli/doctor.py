@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from namespace_server.cli.command import ExitStatus
 from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, opened_catalog
+from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 
@@ -44,7 +44,6 @@ def doctor(
         report = examination.examine()
         if mend:
             report = repair(DirectoryNamespace(catalog=catalog), examination, report)
-    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
-        typer.echo(line)
+    print_report(report, as_json=as_json)
     if report.worst is not Severity.NOTE:
         raise typer.Exit(ExitStatus.DAMAGED if report.worst is Severity.DAMAGE else ExitStatus.FOUND)

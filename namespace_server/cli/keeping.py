@@ -14,7 +14,7 @@ import typer
 from namespace_server.cli.connection import connected, take_root
 from namespace_server.cli.moments import shown_moment
 from namespace_server.cli.options import duration
-from namespace_server.cli.output import print_json, print_table
+from namespace_server.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     from namespace_client import DroppedTable
@@ -56,10 +56,7 @@ def undrop(
     [table] = take_root(context, arguments, ("TABLE",))
     with connected(context) as catalog:
         catalog.undrop(table, new_name, tombstone=tombstone)
-    if context.obj.as_json:
-        print_json({"name": new_name or table})
-    else:
-        typer.echo(f"{new_name or table}: is back")
+    say(context, f"{new_name or table}: is back", name=new_name or table)
 
 
 def pins(context: typer.Context, arguments: _Root = None) -> None:
@@ -95,10 +92,7 @@ def pin(
     until = None if lasting is None else duration("--for", lasting)
     with connected(context) as catalog:
         pinned = catalog.pin(name, version, lasting=until, reason=reason)
-    if context.obj.as_json:
-        print_json({"name": name, "version": pinned})
-    else:
-        typer.echo(f"{name}: catalog version {pinned} is pinned")
+    say(context, f"{name}: catalog version {pinned} is pinned", name=name, version=pinned)
 
 
 def unpin(
@@ -109,10 +103,7 @@ def unpin(
     [name] = take_root(context, arguments, ("NAME",))
     with connected(context) as catalog:
         catalog.unpin(name)
-    if context.obj.as_json:
-        print_json({"name": name})
-    else:
-        typer.echo(f"{name}: is removed")
+    say(context, f"{name}: is removed", name=name)
 
 
 def intents(context: typer.Context, arguments: _Root = None) -> None:
@@ -164,10 +155,7 @@ def intent(
         job = renewed or str(uuid.uuid4())
         registration = IntentRegistration(job, named, int(time.total_seconds()), reason)
         catalog.access.commit([registration], idempotency_key=str(uuid.uuid4()), message=None)
-    if context.obj.as_json:
-        print_json({"id": job})
-    else:
-        typer.echo(job)
+    say(context, job, id=job)
 
 
 def end_intent(
@@ -181,10 +169,7 @@ def end_intent(
 
         is_there = any(each.id == job for each in catalog.intents())
         catalog.access.commit([IntentEnd(job)], idempotency_key=str(uuid.uuid4()), message=None)
-    if context.obj.as_json:
-        print_json({"id": job, "was_there": is_there})
-    else:
-        typer.echo(f"{job}: {'ended' if is_there else 'is not there'}")
+    say(context, f"{job}: {'ended' if is_there else 'is not there'}", id=job, was_there=is_there)
 
 
 def _name(table_id: TableId) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from namespace_server.cli.command import refusal, server_environment
 from namespace_server.cli.options import StorageOptions, TableManifestStore, opened_catalog
+from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 
@@ -64,8 +64,7 @@ def maintain(
         change = DirectoryNamespace(catalog=catalog).data.change
         maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)
         report = maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
-    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
-        typer.echo(line)
+    print_report(report, as_json=as_json)
     if report.failed:
         raise typer.Exit(1)
 

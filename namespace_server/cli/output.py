@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import typer
 
@@ -18,6 +18,32 @@ import typer
 def print_json(value: object) -> None:
     """Print one JSON document. Times are texts of ISO 8601."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_iso))
+
+
+def say(context: typer.Context, text: str, **fields: object) -> None:
+    """Print what was done: a line of text, or with `--json` these fields."""
+    if context.obj.as_json:
+        print_json(fields)
+    else:
+        typer.echo(text)
+
+
+class Report(Protocol):
+    """What a long command found or did."""
+
+    def as_json(self) -> object:
+        """All of it, for programs."""
+        ...
+
+    def lines(self) -> Iterable[str]:
+        """What a person is told."""
+        ...
+
+
+def print_report(report: Report, *, as_json: bool) -> None:
+    """Print a report, as lines or as one JSON document."""
+    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
+        typer.echo(line)
 
 
 def _iso(value: object) -> str:

@@ -13,7 +13,7 @@ from namespace_server.cli.command import refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.listing import At, BranchName, TagName, Version
 from namespace_server.cli.moments import at_point
-from namespace_server.cli.output import print_json
+from namespace_server.cli.output import print_json, say
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def read(
         batches = batches_with_progress(_explained(reader, table), progress, "read", total)
         write_rows(output, kind, reader.schema, batches)
     if output is not None:
-        _say(context, f"{output}: {total:,} rows", file=str(output), rows=total)
+        say(context, f"{output}: {total:,} rows", file=str(output), rows=total)
 
 
 def query(
@@ -226,10 +226,3 @@ def _print(context: typer.Context, rows: pa.Table) -> None:
         print_json(json_rows(rows))
     else:
         print_rows(rows)
-
-
-def _say(context: typer.Context, text: str, **fields: Any) -> None:
-    if context.obj.as_json:
-        print_json(fields)
-    else:
-        typer.echo(text)
