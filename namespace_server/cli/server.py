@@ -62,7 +62,8 @@ def serve(config: Path | None, **given: object) -> None:
     observer = tracing or metrics or SILENT
     namespace = _open(settings, observer)
     if namespace.local:
-        _require_writable(namespace)
+        if not settings.read_only_switch.is_on():
+            _require_writable(namespace)
         switch_often()
     app = create_app(
         namespace,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import subprocess
 import time
@@ -25,6 +26,7 @@ from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from tests.rest.conftest import EchoCatalog, RunningServer
 from tests.rest.served import CHANGES, SERVED, Served
+from tests.server.servers import ServerProcess
 
 READS = [item for item in SERVED if item.read is not None]
 
@@ -131,3 +133,16 @@ def test_a_collection_that_runs_is_ended_and_none_begins(tmp_path: Path, monkeyp
     assert started[0].wait(60) == -signal.SIGTERM
     schedule.stop()
     assert (len(started), ended) == (1, [])
+
+
+@pytest.mark.slow
+def test_a_read_only_server_needs_no_root_that_can_be_written(tmp_path: Path) -> None:
+    namespace = DirectoryNamespace(root=str(tmp_path / "root"))
+    namespace.write("create_namespace", {"id": ["shop"]})
+    namespace.close()
+    shutil.rmtree(tmp_path / "root/_staging", ignore_errors=True)
+    (tmp_path / "root/_staging").touch()  # nothing can be written below it, by any user
+    environment = {"LANCE_NAMESPACE_READ_ONLY": "true"}
+    with ServerProcess(tmp_path / "root", log=tmp_path / "log", environment=environment) as server:
+        assert server.call("GET", "/health/ready").body["mode"] == "read-only"
+        assert server.call("POST", "/v1/namespace/shop/describe", {}).status == 200
