@@ -309,6 +309,16 @@ def old_version_is_in_quarantine(place: Place) -> None:
     _quarantine(place, place.version(U, 2))
 
 
+@damage("manifest-unreadable")
+def version_has_a_file_below_no_known_base(place: Place) -> None:
+    path, row = place.version(U, 2), place.row(U, 2)
+    file = parse_manifest_file(path.read_bytes())
+    file.manifest.fragments[0].files[0].base_id = 7
+    data = encode_manifest_file(file.manifest, file.transaction, file.indices)
+    path.write_bytes(data)
+    place.change(lambda _: changes_of([replace(row, sha256=hashlib.sha256(data).hexdigest(), size=len(data))]))
+
+
 @damage("head-lost")
 def head_is_missing(place: Place) -> None:
     place.version(U, 3).unlink()
