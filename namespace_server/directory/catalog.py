@@ -71,7 +71,8 @@ class CatalogOptions:
 class StoredCatalog:
     """The catalog below a store's root. Opening does no I/O; nothing is written before the first commit.
 
-    Thread-safe. Several processes may have the same root open. `vendor` answers the storage options for clients.
+    Thread-safe. Several processes may have the same root open. At most `group_limit` batches share a
+    flip. `vendor` answers the storage options for clients.
     `observer` is told of the work; of calls of the store by `store` itself, if that is a `MeteredStore`.
     """
 
@@ -88,8 +89,8 @@ class StoredCatalog:
         self.options = options
         # Each part knows only those above it; `unmanaged_manifests` is the promoter's `NameRepair`.
         self.table = ManifestTable(store, observer=observer)
-        group_limit = options.group_limit or (64 if store.local else 256)
-        self.record_maintenance = RecordMaintenance(group_limit)
+        self.group_limit = options.group_limit or (64 if store.local else 256)
+        self.record_maintenance = RecordMaintenance(self.group_limit)
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
         self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance, observer)
@@ -113,7 +114,7 @@ class StoredCatalog:
             self.manifests,
             self.promoter,
             self.record_maintenance,
-            CommitLimits(group_limit, options.tries),
+            CommitLimits(self.group_limit, options.tries),
             observer,
         )
         self.sweeper = Sweeper(

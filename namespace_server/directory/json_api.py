@@ -96,6 +96,11 @@ class JsonCatalog:
         """Whether reads take microseconds."""
         return self.catalog.store.local
 
+    @property
+    def group_limit(self) -> int:
+        """The most changes that one commit carries."""
+        return self.catalog.group_limit
+
     def read(
         self,
         operation: str,

@@ -58,8 +58,8 @@ class CommitQueue:
         *,
         workers: int,
         capacity: int = 4096,
-        group: int = 64,
-        wait: float = 0.002,
+        group: int,
+        wait: float,
         tracing: RequestTracing | None = None,
     ) -> None:
         self._catalog = catalog

@@ -31,6 +31,11 @@ class CatalogPort(Protocol):
         """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
         ...
 
+    @property
+    def group_limit(self) -> int:
+        """The most calls that one `commit` carries out at once; of more it makes several."""
+        ...
+
     def newest(self) -> CatalogSnapshot:
         """The catalog as it is now; storage is asked for it."""
         ...

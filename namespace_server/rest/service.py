@@ -40,8 +40,9 @@ T = TypeVar("T")
 
 _REMOTE_READERS = 32
 _REMOTE_COMMITTERS = 8
+_LOCAL_WAIT = 0.002
 _REMOTE_WAIT = 0.02
-"""Seconds; a flip takes ten times as long there."""
+"""Seconds for which a group waits for one more call; a flip takes ten times as long on a bucket."""
 _LONG_READERS = 1
 """Threads for long work on a local catalog. It competes with the event loop for the GIL, so more would be slower."""
 _WRITERS = 4
@@ -88,18 +89,15 @@ class CatalogService:
         self.bodies = BodyReader(self.limits)
         # One worker is enough where promotion is a link. On remote stores one flips, some promote what was flipped
         # before, and the others bring what arrives meanwhile.
-        capacity = self.limits.queue_capacity
-        if namespace.local:
-            self._commits = CommitQueue(namespace, workers=1, capacity=capacity, tracing=tracing)
-        else:
-            self._commits = CommitQueue(
-                namespace,
-                workers=_REMOTE_COMMITTERS,
-                capacity=capacity,
-                group=256,
-                wait=_REMOTE_WAIT,
-                tracing=tracing,
-            )
+        workers, wait = (1, _LOCAL_WAIT) if namespace.local else (_REMOTE_COMMITTERS, _REMOTE_WAIT)
+        self._commits = CommitQueue(
+            namespace,
+            workers=workers,
+            capacity=self.limits.queue_capacity,
+            group=namespace.group_limit,
+            wait=wait,
+            tracing=tracing,
+        )
         readers = _LONG_READERS if namespace.local else _REMOTE_READERS
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
         self._data: DataService | None = None

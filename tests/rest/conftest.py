@@ -42,6 +42,7 @@ class EchoCatalog:
 
     def __init__(self, *, local: bool = True) -> None:
         self.local = local
+        self.group_limit = 64
         self.vends = False
         self.failure: Exception | None = None
         self.gate = threading.Event()

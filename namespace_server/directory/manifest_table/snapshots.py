@@ -48,13 +48,13 @@ class Snapshots:
         path: str,
         newest: NewestVersion,
         listing_interval: float,
-        peers: Peers | None = None,
+        peers: Peers,
     ) -> None:
         self._store = store
         self._path = path
         self._newest = newest
         self._listing_interval = listing_interval
-        self._peers = peers or Peers()
+        self._peers = peers
         self._incremental_refresh = IncrementalRefresh(store, path)
         self._lock = threading.Lock()
         self._current: CatalogSnapshot | None = None
