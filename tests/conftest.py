@@ -1,7 +1,9 @@
 """Fixtures for all packages, and the markers that tests get from what they use and where they are."""
 
+import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,16 @@ settings.register_profile("any load", deadline=None, suppress_health_check=[Heal
 settings.load_profile("any load")
 PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow", ("shop", "url"): "long"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
+
+
+@pytest.fixture(autouse=True)
+def log_as_before() -> Iterator[None]:
+    """The log after a test as it was before: a command that runs in this process sends it to its own standard error."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,16 +51,6 @@ class Shop:
     def version(self) -> int:
         with self.catalog() as catalog:
             return catalog.access.state().version
-
-
-@pytest.fixture(autouse=True)
-def _log() -> Iterator[None]:
-    """The log as it was before."""
-    root = logging.getLogger()
-    before = root.level, root.handlers[:]
-    yield
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
 
 
 @pytest.fixture(scope="session")
