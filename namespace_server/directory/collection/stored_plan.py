@@ -2,6 +2,7 @@
 
     _staging/gc/<run>/plan-<n>   what goes: key, size, date and reason of each object, compressed; never changed
     _staging/gc/<run>/done-<n>   empty: everything of the plan of that number is gone, or was found to be another object
+    _staging/gc/<run>/expiring/  copies of manifests that are being removed (`expiring_copies`)
 
 What stands in a plan was garbage after a fence, and stays garbage: it may be removed at any later time. The files of a
 run whose plans are done go a day later.
@@ -32,7 +33,7 @@ _ENTRIES: Final = 10_000
 """The most objects in one plan."""
 _AT_ONCE: Final = 128
 _SECOND: Final = timedelta(seconds=1)
-_NAME: Final = re.compile(rf"{COLLECTION}/({UUID_PATTERN})/(plan|done|clock)(?:-([0-9]+))?", re.ASCII)
+_NAME: Final = re.compile(rf"({COLLECTION}/{UUID_PATTERN})/(?:(plan|done|clock)(?:-([0-9]+))?|expiring/.+)", re.ASCII)
 _COMPRESSED: Final = b"\x1f\x8b"
 
 
@@ -87,7 +88,7 @@ class StoredRuns:
 
     def finished_before(self, date: datetime) -> list[str]:
         """The keys of the files of runs that are done, and wrote the last one before `date`, plans first."""
-        going = {path.rpartition("/")[0] for path in self.unfinished}
+        going = {run_of(path) for path in self.unfinished}
         found = [
             meta.path
             for run, metas in self._files.items()
@@ -105,7 +106,7 @@ def list_runs(store: ObjectStore) -> StoredRuns:
         named = _NAME.fullmatch(meta.path)
         if named is None:
             continue
-        files.setdefault(meta.path.rpartition("/")[0], []).append(meta)
+        files.setdefault(named[1], []).append(meta)
         if named[2] == "plan":
             plans.setdefault((named[1], int(named[3])), meta.path)
         elif named[2] == "done":
@@ -116,6 +117,11 @@ def list_runs(store: ObjectStore) -> StoredRuns:
 def unfinished_plans(store: ObjectStore) -> list[str]:
     """The keys of the plans, of all runs, that are not done, those of a run in order. One listing."""
     return list_runs(store).unfinished
+
+
+def run_of(plan: str) -> str:
+    """The key below which the files of a plan's run lie."""
+    return plan.rpartition("/")[0]
 
 
 def plans_up_to(plan: str) -> list[str]:
@@ -147,14 +153,17 @@ def finish_plan(store: ObjectStore, key: str) -> None:
         return
 
 
-def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *, names_come_back: bool = False) -> None:
-    """Remove the objects that are still as they were planned; others are kept.
+def remove_all(
+    store: ObjectStore, removals: Sequence[Removal], swept: Swept, *, names_come_back: bool = False
+) -> frozenset[str]:
+    """Remove the objects that are still as they were planned; others are kept. Returns the keys of those that it found.
 
     What the store refuses to remove stays, as where the permission is lacking, and is told in `swept`. Raises
     `StorageError` if the store does not answer. With `names_come_back` another object may take a name at any moment,
     and is not removed (`remove_if`). Names of data, deletion, index and transaction files, and of catalog versions
     below the oldest, are never used twice.
     """
+    found_there: set[str] = set()
 
     def remove(item: Removal) -> bool:
         try:
@@ -163,6 +172,7 @@ def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *,
             if not names_come_back:
                 store.delete(item.path)  # over an external manifest store its row may be left
             return True
+        found_there.add(item.path)
         if found.size != item.size or abs(found.last_modified - item.written) >= _SECOND:
             return False
         try:
@@ -185,6 +195,7 @@ def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *,
             swept.sizes[item.reason] += item.size
         elif item.path not in swept.refused:
             swept.kept.append(item.path)
+    return frozenset(found_there)
 
 
 def _in_parts(store: ObjectStore, call: Callable[[Removal], bool], items: Sequence[Removal]) -> Iterator[bool]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from lance_core.cleanup.plan import read_needs
@@ -14,6 +15,7 @@ from lance_core.cleanup.reachability import file_name
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
+from namespace_server.directory.collection.expiring_copies import copies_of, write_copies
 from namespace_server.directory.collection.history import SUPERSEDED
 from namespace_server.directory.collection.stored_plan import (
     Removal,
@@ -22,6 +24,7 @@ from namespace_server.directory.collection.stored_plan import (
     plans_up_to,
     read_plan,
     remove_all,
+    run_of,
 )
 from namespace_server.directory.model.progress import Progress
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -104,7 +107,7 @@ class Sweep:
             for first in range(0, len(group), _MANIFESTS_AT_ONCE):
                 if self._budget.is_spent:
                     return False
-                self._remove_versions(location, group[first : first + _MANIFESTS_AT_ONCE])
+                self._remove_versions(run_of(plan), location, group[first : first + _MANIFESTS_AT_ONCE])
         for first in range(0, len(superseded), _MANIFESTS_AT_ONCE):
             if self._budget.is_spent:
                 return False
@@ -126,33 +129,49 @@ class Sweep:
     def _needs_of_standing(self, plan: str) -> frozenset[str]:
         """The names that expired manifests need which are there nevertheless: of this plan and those before it.
 
-        A reference named them after they were planned, or they were put back.
+        A reference named them after they were planned, or they were put back, or another run may put them back: it has
+        written a copy before it removed them, so copies are looked at afterwards.
         """
         expired = [item for key in plans_up_to(plan) for item in read_plan(self._store, key) if item.reason == EXPIRED]
+        if not expired:
+            return frozenset()
         needed: set[str] = set()
-        for first in range(0, len(expired), _MANIFESTS_AT_ONCE):
-            part = expired[first : first + _MANIFESTS_AT_ONCE]
-            for item, data in zip(part, self._store.map(self._find, part), strict=True):
-                if data is not None:
-                    meta = ObjectMeta(item.path, item.size, None, item.written)
-                    needed |= read_needs(self._store, meta, data)[1]
+        standing = (ObjectMeta(item.path, item.size, None, item.written) for item in expired)
+        for meta, data in self._read(standing):
+            needed |= read_needs(self._store, meta, data)[1]
+        for meta, data in self._read(copies_of(self._store, {item.path for item in expired})):
+            needed |= read_needs(self._store, meta, data)[1]
         return frozenset(needed)
 
-    def _remove_versions(self, location: str, removals: Sequence[Removal]) -> None:
+    def _read(self, metas: Iterable[ObjectMeta]) -> Iterator[tuple[ObjectMeta, bytes]]:
+        """Those of the objects that are there, with their bytes."""
+        left = iter(metas)
+        while part := list(islice(left, _MANIFESTS_AT_ONCE)):
+            for meta, data in zip(part, self._store.map(self._find, [meta.path for meta in part]), strict=True):
+                if data is not None:
+                    yield meta, data
+
+    def _remove_versions(self, run: str, location: str, removals: Sequence[Removal]) -> None:
         """Remove manifests of expired versions, none that a reference names.
 
-        References are read again afterwards, and a manifest that was named meanwhile is put back: its files are there.
+        References are read again afterwards, and a manifest that was named meanwhile is put back. Its files are there,
+        since no run removes them that finds its copy. So only what was there beside its copy is put back, and then the
+        copy stays.
         """
         self._budget.spend(len(removals))
         going = self._without_references(location, removals)
-        data = dict(zip((item.path for item in going), self._store.map(self._find, going), strict=True))
-        remove_all(self._store, going, self.swept, names_come_back=True)
+        paths = [item.path for item in going]
+        found = zip(paths, self._store.map(self._find, paths), strict=True)
+        data = {path: content for path, content in found if content is not None}
+        copies = write_copies(self._store, run, str(uuid.uuid4()), data)
+        gone = remove_all(self._store, going, self.swept, names_come_back=True) & data.keys()
         self._sync(location)
-        staying = {item.path for item in self._without_references(location, going)}
-        for item in going:
-            found = data[item.path]
-            if item.path not in staying and found is not None:
-                self._put_back(item, found)
+        unnamed = {item.path for item in self._without_references(location, going)}
+        for path in gone - unnamed:
+            if self._find(copies[path]) is not None:  # else this process was held for a day
+                self._put_back(path, data[path])
+        with suppress(StorageError):  # what the store refuses to remove goes with the files of the run
+            self._store.delete_all([key for path, key in copies.items() if path in unnamed or path not in gone])
 
     def _remove_catalog_versions(self, removals: Sequence[Removal]) -> None:
         """Remove versions of the catalog, the lowest first, durably: those that are left are one unbroken run."""
@@ -171,15 +190,15 @@ class Sweep:
             return []
         return [item for item in removals if place_of_manifest(location, item.path) not in referred]
 
-    def _find(self, item: Removal) -> bytes | None:
-        return self._store.find(item.path)
+    def _find(self, path: str) -> bytes | None:
+        return self._store.find(path)
 
-    def _put_back(self, item: Removal, data: bytes) -> None:
+    def _put_back(self, path: str, data: bytes) -> None:
         try:
-            self._store.put_if_absent(item.path, data)
+            self._store.put_if_absent(path, data)
         except AlreadyExists:
             return
-        self.swept.kept.append(item.path)
+        self.swept.kept.append(path)
 
     def _sync(self, location: str) -> None:
         """Make removals of manifests durable before their files go: a version that is listed can be read."""

@@ -6,6 +6,7 @@ _staging/foreign/<uuid>/<former key>              unmanaged files in quarantine 
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
+_staging/gc/<run uuid>/expiring/<uuid>/<former key>   manifests that a run removes if no reference names them (G17)
 _staging/gc/periods/<number>                      a server collects in this period
 _staging/gc/locations                               what collections saw at each location
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)

@@ -32,7 +32,9 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _STAGED: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.{UUID_PATTERN}\.[0-9]+-[0-9]+", re.ASCII)
 _MOVED: Final = re.compile(
-    rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
+    rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/expiring/{UUID_PATTERN})"
+    r"/(.+)/_versions/[^/]+",
+    re.ASCII,
 )
 _BOOKKEEPING: Final = re.compile(
     rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
