@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo example test test-fast test-long test-spark-versions fuzz histories model check generate docs serve bench tck-report clean
+.PHONY: help setup demo example test test-fast test-long test-spark-versions fuzz histories soak model check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -56,6 +56,9 @@ fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a serv
 LANCE_HISTORIES_SECONDS ?= 7200
 histories: $(STAMP) ## random histories of many clients and faults, checked; for LANCE_HISTORIES_SECONDS (7200)
 	@LANCE_HISTORIES_SECONDS=$(LANCE_HISTORIES_SECONDS) $(PYTHON_) -m tests.histories.run
+
+soak: $(STAMP) ## 64 clients and three servers on a bucket, with kills and pauses; for LANCE_SOAK_SECONDS (1200)
+	@$(PYTHON_) -m tests.histories.soak $(LANCE_SOAK_SECONDS)
 
 model: $(STAMP) ## search the models of collection completely, and compare their figures with note 019
 	@PYTHONPATH=. $(PYTHON_) -m tests.collection.model.report

@@ -7,7 +7,8 @@ with the lowest URL, which all of them choose alike. It commits them itself wher
 Which one commits is a hint that flips tell. A wrong hint costs time, never correctness:
 
 * Only URLs that the operator named as peers are called.
-* A change is handed to a process, not to a URL: another process there, of whatever root, refuses it (421).
+* A change is handed to a process, not to a URL: another process there, of whatever root, refuses it (421). Its answer
+  names the process. One that does not is of another program, and counts as none.
 * A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
   key is looked up in the catalog before it is committed here, and again after each lost slot.
 * It goes with the credentials of its client, and is never handed on a second time.
@@ -32,7 +33,7 @@ from yarl import URL
 
 from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peers import Peer, Peers
-from namespace_server.rest.header_names import CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
+from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +56,10 @@ class _Asked:
     url: URL
     headers: Mapping[str, str]
     body: bytes
+
+
+class NotThePeer(Exception):
+    """An answer came from another process than was asked."""
 
 
 class Forwarding:
@@ -92,7 +97,7 @@ class Forwarding:
         caller = replace(caller, idempotency_key=caller.idempotency_key or str(uuid.uuid4()))
         try:
             answer = await self._ask(peer, self._request(peer, scope, body, caller))
-        except (ClientError, TimeoutError) as error:
+        except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
             return caller, None
         if answer.status_code in _NOT_DECIDED or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -118,8 +123,8 @@ class Forwarding:
         return _Asked(URL(peer.url + target.decode("latin-1"), encoded=True), {**kept, **own}, body)
 
     async def _ask(self, peer: Peer, asked: _Asked) -> Response:
-        """Send a request, and wait for the answer while the server lives. Raises `ClientError`, `TimeoutError`."""
-        answering = asyncio.create_task(self._send(asked))
+        """Send a request, and wait for the answer while the server lives. Raises as `_send`, `TimeoutError`."""
+        answering = asyncio.create_task(self._send(peer, asked))
         try:
             while not (await asyncio.wait({answering}, timeout=_PATIENCE))[0]:
                 if not await self._lives(peer.url):
@@ -128,11 +133,14 @@ class Forwarding:
         finally:
             answering.cancel()
 
-    async def _send(self, asked: _Asked) -> Response:
+    async def _send(self, peer: Peer, asked: _Asked) -> Response:
         async with self._session().post(
             asked.url, data=asked.body, headers=asked.headers, allow_redirects=False
         ) as answer:
             content = await answer.read()
+            answered_by = answer.headers.get(ANSWERED_BY.decode())
+        if answered_by != peer.instance:
+            raise NotThePeer(f"status {answer.status} of another process")
         response = Response(content, answer.status)
         response.raw_headers = [(b"content-length", b"%d" % len(content))]
         response.raw_headers += [(name.lower(), value) for name, value in answer.raw_headers if name.lower() in _TOLD]
@@ -157,11 +165,10 @@ class Forwarding:
 
     async def _look(self, url: str) -> bool:
         try:
-            async with asyncio.timeout(_SIGN_OF_LIFE), self._session().get(f"{url}/health/live"):
-                pass
+            async with asyncio.timeout(_SIGN_OF_LIFE), self._session().get(f"{url}/health/live") as answer:
+                return answer.status == HTTPStatus.OK
         except (ClientError, TimeoutError):
             return False
-        return True
 
     def _avoid(self, peer: Peer, found: str) -> None:
         now = time.monotonic()

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import LoggedRequest
 from namespace_server.rest.errors import CLOSING, SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
-from namespace_server.rest.header_names import CATALOG_VERSION
+from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
@@ -27,10 +27,10 @@ _MAX_REQUEST_ID = 128
 class RequestContext:
     """Outermost: gives each request an id, collects its headers, logs the access, measures and traces it.
 
-    A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. Of a
-    header that is there more than once the last one counts. Leaves in the scope for the others: `header_map`, the
-    headers by their lower-case names, and once the answer has begun `response_start`, the message that began it. The
-    router leaves the `operation`.
+    A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. So does
+    the name of this process with a change that another server handed to it. Of a header that is there more than once
+    the last one counts. Leaves in the scope for the others: `header_map`, the headers by their lower-case names, and
+    once the answer has begun `response_start`, the message that began it. The router leaves the `operation`.
     """
 
     def __init__(self, app: ASGIApp, service: CatalogService) -> None:
@@ -45,10 +45,13 @@ class RequestContext:
         headers: Headers = dict(scope["headers"])
         scope["header_map"] = headers
         request_id = self._request_id(headers)
+        addressee = headers.get(FORWARDED_TO)
+        is_ours = addressee is not None and addressee == self._service.instance
+        answered_by = ((ANSWERED_BY, addressee),) if is_ours else ()
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
+                message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id), *answered_by]
                 scope["response_start"] = message
             return send(message)
 

@@ -186,6 +186,11 @@ class CatalogService:
 
         return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
 
+    @property
+    def instance(self) -> bytes | None:
+        """The name by which other servers of the root know this process; None if they do not."""
+        return None if self._forwarding is None else self._forwarding.this.instance.encode()
+
     def forwarding_of(self, headers: Headers) -> Forwarding | None:
         """How a change may be handed to another server; None for one that was handed to this one.
 
@@ -194,7 +199,7 @@ class CatalogService:
         addressee = headers.get(FORWARDED_TO)
         if addressee is None:
             return self._forwarding
-        if self._forwarding is None or addressee != self._forwarding.this.instance.encode():
+        if addressee != self.instance:
             raise Misdirected("the change was handed to a process that is not this one; nothing was done")
         return None
 

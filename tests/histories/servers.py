@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,15 +97,29 @@ class ServerFactory:
 
     @contextmanager
     def servers(
-        self, place: Place, home: Path, number: int, *, defect: str | None = None, peers: bool = False
+        self,
+        place: Place,
+        home: Path,
+        number: int,
+        *,
+        defect: str | None = None,
+        peers: bool = False,
+        strangers: Sequence[str] = (),
     ) -> Iterator[list[Server]]:
-        """Servers on one root, which have ended well when the block ends. They know each other if they are `peers`."""
+        """Servers on one root, which have ended well when the block ends. They know each other if they are `peers`.
+
+        `strangers` are addresses that they take for those of further peers.
+        """
         ports = _free_ports(number)
         urls = [f"http://127.0.0.1:{port}" for port in ports]
         with contextlib.ExitStack() as running:
             started = []
             for at, (port, own) in enumerate(zip(ports, urls, strict=True)):
-                known = {"LANCE_NAMESPACE_PEER_URL": own, "LANCE_NAMESPACE_PEERS": ",".join(urls)} if peers else {}
+                known = (
+                    {"LANCE_NAMESPACE_PEER_URL": own, "LANCE_NAMESPACE_PEERS": ",".join([*urls, *strangers])}
+                    if peers
+                    else {}
+                )
                 log = home / f"server{at}.log"
                 order = {"root": place.uri, "log": str(log), "port": port, "defect": defect}
                 order["environment"] = {**place.environment, **known}

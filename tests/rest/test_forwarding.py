@@ -241,7 +241,8 @@ def test_a_slow_server_is_waited_for(tmp_path: Path) -> None:
         asked.append(request.path)
         if request.command == "POST":
             time.sleep(1.8)
-        request.send_response(409)
+        request.send_response(409 if request.command == "POST" else 200)
+        request.send_header("x-lance-answered-by", "i")
         request.send_header("content-length", "2")
         request.end_headers()
         request.wfile.write(b"{}")
@@ -272,6 +273,7 @@ def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> Non
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers["content-length"]))
         request.send_response(status)
+        request.send_header("x-lance-answered-by", "i")
         request.send_header("content-length", "0")
         request.end_headers()
 
@@ -281,6 +283,29 @@ def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> Non
         assert server.committed_by() == str(server.peer)
 
 
+@pytest.mark.parametrize("name", [None, "j"])
+@pytest.mark.parametrize("status", [200, 404, 409])
+def test_an_answer_of_another_process_is_none(
+    tmp_path: Path, status: int, name: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The address of a peer may be given to another program."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["content-length"]))
+        request.send_response(status)
+        if name is not None:
+            request.send_header("x-lance-answered-by", name)
+        request.send_header("content-length", "2")
+        request.end_headers()
+        request.wfile.write(b"{}")
+
+    with listen(answer) as other, last(tmp_path, other) as server:
+        server.sees(Peer("i", other))
+        assert server.create("a").status_code == 200
+        assert server.committed_by() == str(server.peer)
+    assert f"expected an answer of {other}, found status {status} of another process" in caplog.text
+
+
 def test_what_is_handed_on_is_what_came(tmp_path: Path) -> None:
     seen: list[tuple[str, Mapping[str, str], bytes]] = []
 
@@ -288,6 +313,7 @@ def test_what_is_handed_on_is_what_came(tmp_path: Path) -> None:
         body = request.rfile.read(int(request.headers["content-length"]))
         seen.append((request.path, {name.lower(): value for name, value in request.headers.items()}, body))
         request.send_response(404)
+        request.send_header("x-lance-answered-by", "i")
         request.send_header("content-length", "2")
         request.send_header("retry-after", "3")
         request.send_header("set-cookie", "c=d")
