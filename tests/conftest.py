@@ -42,6 +42,7 @@ LONG = (
     "spark/streaming/test_kill.py",
     "spark/test_failing_tasks.py",
     "credentials/test_stock_clients_on_s3.py",
+    "deploy/test_tools.py",
     "directory/collection/test_faults_on_s3.py",
     "directory/collection/test_held_collector.py",
     "directory/collection/test_held_jobs.py",

@@ -1,0 +1,66 @@
+{{- define "lance.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "lance.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "lance.labels" -}}
+{{ include "lance.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "lance.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "lance.name" .) }}
+{{- else }}{{ .Values.serviceAccount.name | default "default" }}{{ end }}
+{{- end }}
+
+{{- define "lance.keysSecret" -}}
+{{ .Values.auth.existingSecret | default (printf "%s-keys" (include "lance.name" .)) }}
+{{- end }}
+
+{{- define "lance.hasKeys" -}}
+{{- if or .Values.auth.existingSecret .Values.auth.keys }}yes{{ end }}
+{{- end }}
+
+{{- define "lance.podDomain" -}}
+{{ include "lance.name" . }}-pods.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "lance.scheme" -}}
+{{ ternary "https" "http" (not (empty .Values.tls.existingSecret)) }}
+{{- end }}
+
+{{- define "lance.peers" -}}
+{{- $urls := list }}
+{{- range $number := until (int .Values.replicas) }}
+{{- $urls = append $urls (printf "%s://%s-%d.%s:2333" (include "lance.scheme" $) (include "lance.name" $) $number (include "lance.podDomain" $)) }}
+{{- end }}
+{{- $urls | toJson }}
+{{- end }}
+
+{{- define "lance.check" -}}
+{{- if not .Values.root }}{{ fail "root: expected the root of the catalog, found none" }}{{ end }}
+{{- if and .Values.auth.insecure (include "lance.hasKeys" .) }}{{ fail "auth: expected keys or insecure, found both" }}{{ end }}
+{{- if not (or .Values.auth.insecure (include "lance.hasKeys" .)) }}{{ fail "auth: expected existingSecret, keys or insecure, found none" }}{{ end }}
+{{- if and .Values.auth.existingSecret .Values.auth.keys }}{{ fail "auth: expected existingSecret or keys, found both" }}{{ end }}
+{{- $isLocal := not (contains "://" .Values.root) }}
+{{- if and $isLocal (not .Values.persistence.enabled) }}{{ fail "persistence: a root in a directory needs a volume" }}{{ end }}
+{{- if and $isLocal (not (hasPrefix "/var/lib/lance-namespace/" .Values.root)) }}{{ fail "root: expected a directory below /var/lib/lance-namespace" }}{{ end }}
+{{- if and .Values.persistence.enabled (gt (int .Values.replicas) 1) (not (has "ReadWriteMany" .Values.persistence.accessModes)) }}{{ fail "replicas: several servers of a directory need a volume of ReadWriteMany" }}{{ end }}
+{{- end }}
+
+{{- define "lance.claim" -}}
+accessModes: {{ .Values.persistence.accessModes | toJson }}
+{{- with .Values.persistence.storageClass }}
+storageClassName: {{ . }}
+{{- end }}
+resources:
+  requests:
+    storage: {{ .Values.persistence.size }}
+{{- end }}

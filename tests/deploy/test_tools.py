@@ -1,0 +1,165 @@
+"""helm, hadolint and the schemas of Kubernetes take the chart and the image."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks.support.servers import free_port
+from tests.server.servers import REPOSITORY, ServerProcess, send
+
+CHART = REPOSITORY / "deploy/helm/lance-namespace"
+SMALL: dict[str, Any] = {"root": "s3://bucket/catalog", "auth": {"keys": {"a-key-in-plain-text": "ann"}}}
+VALUES: dict[str, dict[str, Any]] = {
+    "one server on a bucket": SMALL,
+    "three servers with everything": {
+        **SMALL,
+        "replicas": 3,
+        "auth": {"existingSecret": "keys"},
+        "tls": {"existingSecret": "certificate", "ca": True},
+        "settings": {"allowed_hosts": ["*.example.org"], "storage": {"region": "eu-west-1"}, "gc_interval": 3600},
+        "env": [{"name": "AWS_REGION", "value": "eu-west-1"}],
+        "envFrom": [{"secretRef": {"name": "store"}}],
+        "ingress": {"enabled": True, "hosts": ["catalog.example.org"], "className": "nginx"},
+        "metrics": {kind: {"enabled": True} for kind in ("serviceMonitor", "prometheusRule", "dashboard")},
+        "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/r"}},
+        "podAnnotations": {"a": "b"},
+        "podLabels": {"team": "data"},
+    },
+    "a directory": {
+        "root": "/var/lib/lance-namespace/catalog",
+        "persistence": {"enabled": True, "storageClass": "fast"},
+        "auth": {"insecure": True},
+    },
+    "a shared directory": {
+        "root": "/var/lib/lance-namespace/catalog",
+        "replicas": 2,
+        "persistence": {"enabled": True, "accessModes": ["ReadWriteMany"]},
+        "settings": {"tls_client_ca": "/etc/lance-namespace/tls/ca.crt"},
+        "tls": {"existingSecret": "certificate"},
+        "auth": {"insecure": True},
+    },
+}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no root": ({"auth": {"insecure": True}}, "root: expected the root of the catalog"),
+    "no keys": ({"root": "s3://b/c"}, "auth: expected existingSecret, keys or insecure, found none"),
+    "keys and none": ({**SMALL, "auth": {**SMALL["auth"], "insecure": True}}, "found both"),
+    "an unknown setting": ({**SMALL, "settings": {"gc_intervall": 1}}, "gc_intervall"),
+    "a value of the chart": ({**SMALL, "settings": {"root": "s3://b/c"}}, "root"),
+    "an unknown value": ({**SMALL, "replica": 2}, "replica"),
+    "a directory without a volume": ({**SMALL, "root": "/var/lib/lance-namespace/c"}, "persistence"),
+    "two servers of one volume": (
+        {**SMALL, "root": "/var/lib/lance-namespace/c", "replicas": 2, "persistence": {"enabled": True}},
+        "ReadWriteMany",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tools() -> Path:
+    made = subprocess.run(
+        [REPOSITORY / "scripts/deploy_tools.sh"], stdout=subprocess.PIPE, text=True, check=True, timeout=1_200
+    )
+    return Path(made.stdout.strip())
+
+
+def helm(tools: Path, home: Path, command: list[str], values: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    file = home / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    return subprocess.run(
+        [tools / "helm", *command, CHART, "--values", file, "--kube-version", "1.35"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def rendered(tools: Path, home: Path, values: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    made = helm(tools, home, ["template", "r", "--namespace", "data"], values)
+    assert made.returncode == 0, made.stderr
+    documents = [each for each in yaml.safe_load_all(made.stdout) if each]
+    return {(each["kind"], each["metadata"]["name"]): each for each in documents}
+
+
+def environment(objects: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
+    [container] = objects["StatefulSet", "r-lance-namespace"]["spec"]["template"]["spec"]["containers"]
+    return {variable["name"]: variable.get("value") for variable in container["env"]}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_kubernetes_takes_what_helm_makes(tools: Path, tmp_path: Path, name: str) -> None:
+    linted = helm(tools, tmp_path, ["lint", "--strict"], VALUES[name])
+    assert linted.returncode == 0, linted.stdout
+    objects = rendered(tools, tmp_path, VALUES[name])
+    own = [each for each in objects.values() if "monitoring.coreos.com" not in each["apiVersion"]]
+    assert len(own) >= 3
+    for each in own:
+        each["metadata"].setdefault("namespace", "data")
+    file = tmp_path / "objects.yaml"
+    file.write_text(yaml.safe_dump_all(own))
+    for version in ("1.35", "1.37"):
+        found = subprocess.run(
+            [tools / "kubernetes-validate", "--strict", "-k", version, file],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_values_that_do_not_fit_are_refused(tools: Path, tmp_path: Path, name: str) -> None:
+    values, message = REFUSED[name]
+    refused = helm(tools, tmp_path, ["template", "r"], values)
+    assert refused.returncode != 0
+    assert message in refused.stderr
+
+
+def test_several_servers_know_each_other(tools: Path, tmp_path: Path) -> None:
+    objects = rendered(tools, tmp_path, VALUES["three servers with everything"])
+    found = environment(objects)
+    domain = "r-lance-namespace-pods.data.svc"
+    assert found["LANCE_NAMESPACE_PEER_URL"] == f"https://$(POD_NAME).{domain}:2333"
+    peers = yaml.safe_load(found["LANCE_NAMESPACE_PEERS"])
+    assert peers == [f"https://r-lance-namespace-{number}.{domain}:2333" for number in range(3)]
+    assert yaml.safe_load(found["LANCE_NAMESPACE_ALLOWED_HOSTS"]) == ["*.example.org", f"*.{domain}"]
+    assert yaml.safe_load(found["LANCE_NAMESPACE_STORAGE"]) == {"region": "eu-west-1"}
+    assert objects["StatefulSet", "r-lance-namespace"]["spec"]["serviceName"] == "r-lance-namespace-pods"
+    assert ("PodDisruptionBudget", "r-lance-namespace") in objects
+    rules = objects["PrometheusRule", "r-lance-namespace"]["spec"]["groups"]
+    assert rules == yaml.safe_load((REPOSITORY / "deploy/prometheus/alerts.yml").read_text())["groups"]
+    dashboard = objects["ConfigMap", "r-lance-namespace-dashboard"]["data"]["lance-namespace.json"]
+    assert dashboard == (REPOSITORY / "deploy/grafana/dashboard.json").read_text()
+
+
+def test_one_server_has_no_peers(tools: Path, tmp_path: Path) -> None:
+    objects = rendered(tools, tmp_path, SMALL)
+    assert not [name for name in environment(objects) if "PEER" in name]
+    assert not [kind for kind, _ in objects if kind in {"PodDisruptionBudget", "ServiceMonitor", "Ingress"}]
+    keys = objects["Secret", "r-lance-namespace-keys"]["stringData"]["keys.toml"]
+    assert keys == '"a-key-in-plain-text" = "ann"\n'
+
+
+def test_hadolint_finds_nothing(tools: Path) -> None:
+    found = subprocess.run(
+        [tools / "hadolint", REPOSITORY / "deploy/container/Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout + found.stderr) == (0, "")
+
+
+def test_a_server_starts_with_what_the_chart_sets(tools: Path, tmp_path: Path) -> None:
+    values = {**SMALL, "replicas": 2, "settings": {"gc_interval": 3600, "max_body_bytes": 67108864, "maintenance": {}}}
+    objects = rendered(tools, tmp_path, values)
+    keys = tmp_path / "keys.toml"
+    keys.write_text(objects["Secret", "r-lance-namespace-keys"]["stringData"]["keys.toml"])
+    given = {name: value for name, value in environment(objects).items() if name.startswith("LANCE_NAMESPACE_")}
+    given |= {"LANCE_NAMESPACE_API_KEYS_FILE": str(keys), "LANCE_NAMESPACE_METRICS_PORT": str(free_port())}
+    given["LANCE_NAMESPACE_PEER_URL"] = given["LANCE_NAMESPACE_PEER_URL"].replace("$(POD_NAME)", "r-lance-namespace-1")
+    with ServerProcess(tmp_path / "catalog", log=tmp_path / "log", environment=given) as server:
+        assert send(server.url, "GET", "/v1/namespace/%24/list").status == 401
+        listed = send(server.url, "GET", "/v1/namespace/%24/list", headers={"x-api-key": "a-key-in-plain-text"})
+        assert listed.status == 200
