@@ -128,8 +128,9 @@ def unnamed_files(
     """The row, deletion and transaction files of `__manifest` that no kept version names, nor a copy that is needed.
 
     None is younger than `horizon`, nor was written less than `grace` before the oldest kept version. Files are listed
-    first, then manifests are read. Copies that nothing needs are among the result: what only they name is found by the
-    next run. Raises `StorageError`; `CorruptFile` and `UnsupportedFeature` for a manifest that is not understood.
+    first, then manifests are read. Copies that nothing needs are among the result. They are not read, so what only they
+    name is among it as well. Raises `StorageError`; `CorruptFile` and `UnsupportedFeature` for a manifest that is not
+    understood.
     """
     prefix = f"{MANIFEST_TABLE}/"
     metas = (*store.list(MANIFEST_TABLE), *store.unfinished(MANIFEST_TABLE))

@@ -26,6 +26,7 @@ from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
+from namespace_server.directory.model.root_layout import KEPT_VERSIONS
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.flipping import open_manifest
 from tests.directory.tables import Ground, rows
@@ -44,9 +45,9 @@ def version(number: int, hours_ago: float) -> CatalogVersionFile:
 
 @pytest.mark.parametrize(
     ("count", "age", "oldest"),
-    [(2, 1, 4), (1, 1, 4), (4, 1, 2), (9, 1, 1), (1, 5, 3), (1, 6, 2), (1, 99, 1)],
+    [(2, 1, 4), (1, 1, 4), (4, 1, 2), (9, 1, 1), (1, 4.5, 4), (1, 5, 3), (1, 6, 2), (1, 99, 1)],
 )
-def test_versions_are_kept_by_count_and_by_when_they_were_superseded(count: int, age: int, oldest: int) -> None:
+def test_versions_are_kept_by_count_and_by_when_they_were_superseded(count: int, age: float, oldest: int) -> None:
     versions = [version(1, 20), version(2, 10), version(3, 5.5), version(4, 4.5), version(5, 0.5)]
     settings = CollectionSettings(catalog_age=timedelta(hours=age), catalog_count=count)
     assert oldest_to_keep(versions, settings, NOW) == oldest
@@ -82,6 +83,11 @@ def needs(root: Path) -> Iterator[str]:
 
 def test_versions_and_rows_that_nothing_keeps_go(ground: Ground) -> None:
     flips(ground, 120)
+    keys = ("__manifest/notes.txt", "__manifest/other/data/x.lance", f"{KEPT_VERSIONS}/\N{SUPERSCRIPT TWO}.manifest")
+    unknown = [ground.root / key for key in keys]
+    for path in unknown:
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.touch()
     let_pass(ground)
     flips(ground, 40, "k")
     ground.make_table(*T)
@@ -91,6 +97,8 @@ def test_versions_and_rows_that_nothing_keeps_go(ground: Ground) -> None:
     report = collect(ground)
     newest = ground.catalog.snapshot()
     assert report.oldest == report.catalog_version - 100
+    assert report.not_judged == {}
+    assert all(path.exists() for path in unknown)
     assert report.removed["earlier version of the catalog"].files == report.oldest - 1
     oldest = (ground.root / "__manifest/_versions" / manifest_name(report.oldest)).stat().st_mtime
     unneeded = files(ground.root, "data", "_deletions") - set(needs(ground.root))
@@ -116,6 +124,7 @@ def test_what_the_oldest_kept_version_names_stays_if_no_later_one_does(ground: G
     kept = snapshot.apply(changes_of([replace(snapshot.collector, oldest=oldest)]))
     later, versions = datetime.now(UTC) + timedelta(days=1), list_catalog_versions(ground.store)
     going = unnamed_files(ground.store, versions, kept, later, timedelta(0))
+    assert {each.path.split("/")[1] for each in going} == {"data"}  # and no manifest
     whole = open_manifest(ground.root).checkout_version(oldest)
     assert {f"__manifest/data/{file.path}" for each in whole.get_fragments() for file in each.data_files()}.isdisjoint(
         each.path for each in going

@@ -29,7 +29,7 @@ from namespace_server.directory.manifest_table.row_codec import Row, encode_entr
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, NamespaceEntry
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
-from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.collection.collecting import WEEK, collect, let_pass
 from tests.directory.collection.test_collect_history import files, flips, needs
 from tests.directory.flipping import open_manifest
 from tests.directory.manifest_table.test_manifest_table_other_writers import arrow
@@ -211,8 +211,10 @@ def test_a_copy_that_a_later_run_made_is_not_removed_by_an_earlier_one(ground: G
 def test_a_process_that_was_idle_finds_the_copy(ground: Ground) -> None:
     ground.make_table(*T)
     ground.call("pin_catalog_version", name="p")
-    idle, other = ground.again(), ground.again()
+    idle, other, behind = ground.again(), ground.again(), ground.again()
     version = idle.catalog.snapshot().version
+    assert behind.catalog.snapshot().collector.oldest == 1
+    ground.call("pin_catalog_version", name="first", version=1)
     flips(ground, 130)
     idle.catalog.snapshot()
     flips(ground, 10, "k")
@@ -220,6 +222,7 @@ def test_a_process_that_was_idle_finds_the_copy(ground: Ground) -> None:
     assert collect(ground).oldest > version
     assert other.catalog.snapshot(version).version == version
     assert idle.catalog.snapshot(version).version == version
+    assert behind.catalog.table.at(1).version == 1  # the oldest version that this process knows to be kept
 
 
 def test_a_copy_is_read_if_its_version_goes_meanwhile(ground: Ground) -> None:
@@ -267,7 +270,7 @@ def test_rows_of_an_external_store_go_after_the_files_of_their_versions(tmp_path
     assert numbers == set(range(oldest, ground.catalog.table.refresh().version + 1))
 
 
-def test_a_damaged_copy_stops_the_rows_of_the_catalog_and_no_table(ground: Ground) -> None:
+def test_a_damaged_copy_stops_the_rows_of_the_catalog_and_no_table_while_it_is_needed(ground: Ground) -> None:
     ground.make_table(*T)
     ground.call("pin_catalog_version", name="p")
     flips(ground, 120)
@@ -284,6 +287,10 @@ def test_a_damaged_copy_stops_the_rows_of_the_catalog_and_no_table(ground: Groun
     assert (list(report.not_judged), report.removed["named by no manifest"].files) == (["__manifest"], 1)
     assert not lost.exists()
     assert before <= files(ground.root, "data", "_deletions", "_transactions")
+    ground.call("unpin_catalog_version", name="p")
+    assert collect(ground).not_judged == {}
+    assert not copy.exists()
+    check_exact(ground.root, WEEK)
 
 
 def pins_drops_and_collects(ground: Ground, _store: FaultStore) -> None:

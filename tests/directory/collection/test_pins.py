@@ -120,6 +120,7 @@ def test_only_what_is_kept_can_be_pinned(filled: Ground) -> None:
     newest = filled.catalog.snapshot().version
     with pytest.raises(TableVersionNotFoundError, match=f"from 1 to {newest}"):
         pin(filled, version=newest + 1)
+    assert pin(filled, "n", version=newest) == newest
     first = pin(filled, version=2)
     flips(filled, 120)
     let_pass(filled)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import StorageError
+from lance_core.errors import ReferenceNotFound, StorageError
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.model.errors import CatalogDamaged, CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.damage import DAMAGE, MANY, damaged
+from tests.directory.flipping import open_manifest
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import FaultStore
 
@@ -92,6 +93,24 @@ def test_a_damaged_old_version_is_named_and_a_missing_one_is_no_longer_kept(grou
     with pytest.raises(CatalogDamaged, match=old.name):
         cold.read("list_catalog_versions")
     assert cold.catalog.snapshot().version == newest
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_row_file_of_an_old_version_that_is_damaged_is_named_and_one_that_is_gone_was_removed(
+    ground: Ground, is_there: bool
+) -> None:
+    old = ground.catalog.snapshot().version
+    row_files = {path for path in (ground.root / "__manifest/data").iterdir() if path.is_file()}
+    open_manifest(ground.root).optimize.compact_files()
+    cold = ground.again()
+    assert cold.catalog.snapshot().version > old
+    for path in row_files:
+        path.write_bytes(b"") if is_there else path.unlink()
+    with pytest.raises(
+        CatalogDamaged if is_there else ReferenceNotFound,
+        match="expected " if is_there else f"catalog version {old} is no longer kept: __manifest/data/.* was removed",
+    ):
+        cold.catalog.table.at(old)
 
 
 class TestOutcomes:

@@ -76,8 +76,8 @@ def test_a_file_of_the_second_of_the_horizon_is_fresh(ground: Ground) -> None:
 
 
 def test_an_intent_keeps_no_file_outside_of_its_table() -> None:
-    """As one that a base path leads to."""
-    dates = {"a/data/x.lance": 5, "a/data/y.lance": 2, "ab/data/z.lance": 5}
+    """As one that a base path leads to. A file of the second of its horizon is fresh."""
+    dates = {"a/data/w.lance": 3, "a/data/x.lance": 5, "a/data/y.lance": 2, "ab/data/z.lance": 5, "c/data/v.lance": 9}
     found = AddedFiles("a", {}, (), True, dates)
     intent = IntentEntry("00000000-0000-4000-8000-000000000001", (IntendedChain("a", None, 3),), 1)
     snapshot = CatalogSnapshot().apply(changes_of([CollectorEntry(horizon=9), intent]))
