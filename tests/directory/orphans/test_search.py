@@ -219,6 +219,7 @@ def test_a_clone_of_an_interrupted_compaction(two: Ground, at_root: bool) -> Non
     young = list_orphans(two.root, later=timedelta(0))
     assert "data file" not in {orphan.kind for orphan in young.orphans}
     assert {orphan.kind for orphan in young.young} == {"compaction clone"}
+    assert "data file" not in {orphan.kind for orphan in look_from_date_of(manifest, two.root).orphans}
     os.utime(manifest, (old, old))
     os.utime(clone / "data" / "x.lance", (old, old))
     report = list_orphans(two.root, later=timedelta(0))
@@ -280,6 +281,13 @@ def _commit(attempt: Try) -> None:
     ground.catalog.sweep()
 
 
+def look_from_date_of(path: Path, root: Path) -> OrphanReport:
+    """The report of a search that judges what is older than this file, whose date is a whole second."""
+    second = int(path.stat().st_mtime)
+    os.utime(path, (second, second))
+    return find_orphans(LocalStore(root, "none"), now=datetime.fromtimestamp(second, UTC), older_than=timedelta(0))
+
+
 def look(store: ObjectStore) -> OrphanReport:
     return find_orphans(store, now=datetime.now(UTC) + timedelta(days=30), older_than=timedelta(days=7))
 
@@ -316,6 +324,8 @@ def test_a_staged_manifest_protects_its_files_while_it_is_young(two: Ground) -> 
     report = list_orphans(two.root, later=timedelta(0))
     assert report.orphans == ()
     assert [orphan.kind for orphan in report.young] == ["staged manifest"]
+    [staged] = uri(two, T).rglob("*.manifest-*")
+    assert look_from_date_of(staged, two.root).orphans == ()
 
 
 # -- what cannot be understood
