@@ -83,8 +83,9 @@ def needs(root: Path) -> Iterator[str]:
 
 def test_versions_and_rows_that_nothing_keeps_go(ground: Ground) -> None:
     flips(ground, 120)
-    keys = ("__manifest/notes.txt", "__manifest/other/data/x.lance", f"{KEPT_VERSIONS}/\N{SUPERSCRIPT TWO}.manifest")
-    unknown = [ground.root / key for key in keys]
+    keys = ("__manifest/notes.txt", "__manifest/other/data/x.lance")
+    copies = (f"{KEPT_VERSIONS}/{name}" for name in ("notes.txt", "\N{SUPERSCRIPT TWO}.manifest"))
+    unknown = [ground.root / key for key in (*keys, *copies)]
     for path in unknown:
         path.parent.mkdir(exist_ok=True, parents=True)
         path.touch()
