@@ -477,3 +477,44 @@ def test_the_changes_of_a_version_are_those_to_the_version_that_it_was_made_from
     file = parse_manifest_file(data, expected_version=version)
     assert changes_to(file, table.at(version - 1)) == changes
     assert changes_to(file, table.at(version - 2)) is None
+
+
+def test_steps_end_at_a_version_that_is_removed_meanwhile() -> None:
+    store = MemoryStore()
+    table = ManifestTable(store)
+    for label in "abcd":
+        flip(table, put([space(label)]))
+    assert [snapshot.version for snapshot, _ in table.steps(1, 4)] == [1, 2, 3]
+    store.delete(name(3))
+    seen = []
+    with pytest.raises(ReferenceNotFound, match="catalog version 3: expected one of the kept versions, to 4"):
+        seen += [snapshot.version for snapshot, _ in table.steps(1, 4)]
+
+
+def test_a_snapshot_is_not_replaced_by_an_earlier_one_that_is_proved_meanwhile(monkeypatch) -> None:
+    """Another thread of the process has flipped since this one has listed."""
+    store = MemoryStore()
+    flip(ManifestTable(store), put([space("first")]))
+    table = ManifestTable(store, listing_interval=-1.0)
+    first, listed = table.refresh(), NewestVersion.is_newest
+
+    def flipped_meanwhile(newest: NewestVersion, version: int, scheme: NamingScheme) -> bool:
+        answer = listed(newest, version, scheme)
+        monkeypatch.undo()
+        flip(table, put([space("second")]))
+        return answer
+
+    monkeypatch.setattr(NewestVersion, "is_newest", flipped_meanwhile)
+    found = table.refresh()
+    assert (first.version, found.version, table.known.version) == (1, 2, 2)
+
+
+def test_a_snapshot_that_is_proved_to_be_the_newest_is_so_for_a_while() -> None:
+    store = CountingStore(MemoryStore())
+    store.local = False
+    flip(ManifestTable(store), put([space("first")]))
+    table = ManifestTable(store, listing_interval=-1.0)
+    table.refresh()
+    before = table.known.listed_at
+    assert table.refresh() is table.known
+    assert table.known.listed_at > before
