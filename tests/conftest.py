@@ -34,7 +34,7 @@ SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unco
 SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
 SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "large"} | {
-    *("processes", "race", "races", "texts", "wheel"),
+    *("pairs", "processes", "race", "races", "texts", "wheel"),
 }
 """Words in the names of modules and tests of which the same is true."""
 LONG = (
