@@ -1,5 +1,7 @@
 """Generate from `openapi/lance-namespace.yaml`: the Python client, and the JSON document that the server serves.
 
+The JSON has the bodies of `openapi/examples.yaml` as examples.
+
 With `--check` nothing is written: the files that differ are listed, and the exit status is 1 if there are any.
 """
 
@@ -74,9 +76,23 @@ def _edit(path: Path, *replacements: tuple[str, str]) -> None:
     path.write_text(text)
 
 
-def document(spec: Path) -> bytes:
-    """The OpenAPI document as JSON."""
-    return json.dumps(yaml.safe_load(spec.read_text()), separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+def document(spec: Path, examples: Path) -> bytes:
+    """The OpenAPI document as JSON, with examples.
+
+    Raises `ValueError` for an example of no operation with a body, and for such an operation without one.
+    """
+    found = yaml.safe_load(spec.read_text())
+    bodies = {example["operation"]: example["body"] for example in yaml.safe_load(examples.read_text())}
+    for item in found["paths"].values():
+        for operation in item.values():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if content is not None:
+                if operation["operationId"] not in bodies:
+                    raise ValueError(f"{examples}: expected an example of {operation['operationId']}, found none")
+                content["example"] = bodies.pop(operation["operationId"])
+    if bodies:
+        raise ValueError(f"{examples}: expected operations with a JSON body, found {sorted(bodies)}")
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
 def differences(expected: Path, found: Path) -> Iterator[str]:
@@ -105,13 +121,13 @@ def main() -> int:
         generate(OPENAPI / "lance-namespace.yaml", OPENAPI / "generator.yaml", fresh)
         if check:
             stale = list(differences(fresh, current))
-            if DOCUMENT.read_bytes() != document(OPENAPI / "lance-namespace.yaml"):
+            if DOCUMENT.read_bytes() != document(OPENAPI / "lance-namespace.yaml", OPENAPI / "examples.yaml"):
                 stale.append(f"{DOCUMENT.relative_to(ROOT)}: differs")
             print("\n".join(stale) or f"{PACKAGE} and {DOCUMENT.name} are current")
             return 1 if stale else 0
         shutil.rmtree(current, ignore_errors=True)
         shutil.copytree(fresh, current)
-        DOCUMENT.write_bytes(document(OPENAPI / "lance-namespace.yaml"))
+        DOCUMENT.write_bytes(document(OPENAPI / "lance-namespace.yaml", OPENAPI / "examples.yaml"))
     return 0
 
 

@@ -125,7 +125,11 @@ class TestEndpoints:
 
 class TestDocumentation:
     def test_the_document_is_served(self, http: httpx.Client) -> None:
-        assert http.get("/openapi.json").json() == SPEC
+        served = http.get("/openapi.json").json()
+        for item in served["paths"].values():
+            for operation in item.values():
+                operation.get("requestBody", {}).get("content", {}).get("application/json", {}).pop("example", None)
+        assert served == SPEC
 
     def test_the_page_and_its_assets_are_served_and_nothing_comes_from_elsewhere(self, http: httpx.Client) -> None:
         page = http.get("/docs")
