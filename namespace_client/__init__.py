@@ -1,12 +1,15 @@
 """Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
 
 asynchronous        `AsyncCatalog`: the same for asyncio
+progress            `with_progress`: how far rows are written
+ray_data            rows of Ray datasets for tables of one transaction
 torch_data          rows of several tables for PyTorch, at one catalog version
 catalog             `Catalog`: connections, history, transactions, retries of whole blocks
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
 descriptions        what a table is: schema, size, branches, tags, indices
 transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
+distributed         its calls for rows that other processes write
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
 leases              `Intent`, `PinnedVersion`: what is kept for a job while it is renewed
 reading             `TableReader`: reads inside a transaction
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from namespace_client.http import CatalogServer
     from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.names import Name
+    from namespace_client.progress import with_progress
     from namespace_client.reading import TableReader
     from namespace_client.reads import CatalogView
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
@@ -122,6 +126,7 @@ __all__ = [
     "TagDescription",
     "TransactionResult",
     "WorkFailed",
+    "with_progress",
 ]
 
 _HOMES: Final = {
@@ -160,6 +165,7 @@ _HOMES: Final = {
     "Intent": "namespace_client.leases",
     "PinnedVersion": "namespace_client.leases",
     "Name": "namespace_client.names",
+    "with_progress": "namespace_client.progress",
     "TableReader": "namespace_client.reading",
     "CatalogView": "namespace_client.reads",
     "CompactionCounts": "namespace_client.results",

@@ -122,6 +122,8 @@ class AsyncTransaction(_Threaded[MultiTableTransaction]):
     describe = _threaded(MultiTableTransaction.describe)
     declare = _threaded(MultiTableTransaction.declare)
     stage = _threaded(MultiTableTransaction.stage)
+    row_writer = _threaded(MultiTableTransaction.row_writer)
+    add_written = _threaded(MultiTableTransaction.add_written)
     mark_read = _threaded(MultiTableTransaction.mark_read)
     commit = _threaded(MultiTableTransaction.commit)
     resend = _threaded(MultiTableTransaction.resend)

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from lance_core.amounts import counted, size
 from lance_core.data import arrow_schema
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
-from namespace_client.display import counted, html_table, size, when
+from namespace_client.display import html_table, when
 from namespace_client.names import Name
 from table_data.batch_operations import Json, TableState
 from table_data.requests.schema_paths import canonical_path

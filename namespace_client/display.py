@@ -7,24 +7,7 @@ from datetime import datetime
 from html import escape
 from typing import Final
 
-_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
-_STEP: Final = 1000
 _LEFT: Final = 'style="text-align:left"'
-
-
-def size(count: int | None) -> str:
-    """A number of bytes as people read it; `unknown size` if it is None."""
-    if count is None:
-        return "unknown size"
-    amount, unit = float(count), 0
-    while amount >= _STEP and unit < len(_UNITS) - 1:
-        amount, unit = amount / _STEP, unit + 1
-    return f"{count} {'byte' if count == 1 else 'bytes'}" if not unit else f"{amount:.1f} {_UNITS[unit]}"
-
-
-def counted(count: int | None, thing: str) -> str:
-    """A number of things: `1 row`, `2,000 rows`."""
-    return f"unknown {thing}s" if count is None else f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def when(moment: datetime | None) -> str:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply
-from namespace_client.errors import CatalogUnreachable
+from namespace_client.errors import CatalogClosed, CatalogUnreachable
 from namespace_client.routes import Method, http_request
+from namespace_client.tracing import trace_context
 from namespace_client.wire import access_refused, change_refused, refused, says_nothing_was_done
 from table_data.batch_operations import Json
 
@@ -53,16 +53,6 @@ class HttpResponse:
         """The body of an error of a catalog server, None for a success and for errors of others."""
         is_error = self.status not in _SUCCESS and self.body is not None and isinstance(self.body.get("code"), int)
         return self.body if is_error else None
-
-
-def trace_context() -> dict[str, str]:
-    """The headers that put a request into the trace of the caller; none unless the process uses OpenTelemetry."""
-    headers: dict[str, str] = {}
-    if "opentelemetry.sdk.trace" in sys.modules:
-        from opentelemetry import propagate
-
-        propagate.inject(headers)
-    return headers
 
 
 class HttpClient:
@@ -110,6 +100,7 @@ class HttpClient:
         Raises:
             CommitRejected: The response is an error of the catalog.
             AccessRefused: The server does not know the caller, or does not let it do this.
+            CatalogClosed: The connections were closed before. Nothing was sent.
             CatalogUnreachable: There is no response, or none of a catalog server. Whether a change was made is unknown.
         """
         headers = {} if at is None else {_VERSION: str(at)}
@@ -141,7 +132,9 @@ class HttpClient:
         parameters: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> HttpResponse:
-        """Send a request once. Raises `httpx.RequestError` without a response."""
+        """Send a request once. Raises `httpx.RequestError` without a response, `CatalogClosed` after `close`."""
+        if self._client.is_closed:
+            raise CatalogClosed(f"{method} {path}: the connection to {self.url} was closed; nothing was sent")
         content = None if method == "GET" else (body or {})
         sent = {**trace_context(), **(headers or {})}
         response = self._client.request(method, path, json=content, params=parameters, headers=sent)

@@ -7,11 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from namespace_client.access import CatalogAccess
+from table_data.batch_operations import VersionIdentity
+from table_data.pinned_datasets import DatasetSource
 from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
     import lance
+
+
+def source_of(access: CatalogAccess, changes: TableChanges, catalog_version: int) -> DatasetSource:
+    """The version of a table at a catalog version, as other processes open it. Raises as `TableChanges.base` does."""
+    state, identity = changes.state, changes.state.identity
+    if identity is None:
+        head = changes.require_head()
+        identity = VersionIdentity(head.identity.sha256, head.timestamp_ms)
+    return DatasetSource(
+        state.id,
+        state.root,
+        state.version or 0,
+        catalog_version,
+        identity,
+        dict(changes.options),
+        access.server,
+        dict(access.headers),
+    )
 
 
 class TableReader:

@@ -9,7 +9,7 @@ from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.names import AnyName, Name, absolute
-from table_data.batch_operations import TableId, TableState, VersionIdentity
+from table_data.batch_operations import TableId, TableState
 
 if TYPE_CHECKING:
     import lance
@@ -166,26 +166,13 @@ class CatalogReads:
         return CatalogView(self.access, version, namespace=self._namespace, storage_options=options)
 
     def _pin(self, state: TableState) -> DatasetSource:
-        from table_data.pinned_datasets import DatasetSource
+        from namespace_client.reading import source_of
         from table_data.pylance_errors import explained
         from table_data.table_changes import TableChanges
 
-        options = self._storage_options or state.storage_options
-        identity = state.identity
-        if identity is None:
-            with explained(str(Name(state.id))):
-                head = TableChanges(state, options).require_head()
-            identity = VersionIdentity(head.identity.sha256, head.timestamp_ms)
-        return DatasetSource(
-            state.id,
-            state.root,
-            state.version or 0,
-            self._at or 0,
-            identity,
-            dict(options),
-            self.access.server,
-            dict(self.access.headers),
-        )
+        with explained(str(Name(state.id))):
+            changes = TableChanges(state, self._storage_options or state.storage_options)
+            return source_of(self.access, changes, self._at or 0)
 
     def _open(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableChanges:
         from table_data.table_changes import TableChanges  # imports pylance

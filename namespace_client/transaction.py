@@ -10,11 +10,12 @@ import pyarrow as pa
 from lance_core.compaction import CompactionOptions
 from lance_core.transaction.operations import Append, Operation
 from namespace_client.access import CatalogAccess
+from namespace_client.distributed import DistributedTransaction
 from namespace_client.errors import InvalidCall
 from namespace_client.names import AnyName
 from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts
-from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
+from namespace_client.staged_transaction import Isolation, TableName
 from table_data import staging
 from table_data.arrow.vectors import Vectors, with_vectors
 from table_data.composition import Step
@@ -23,7 +24,7 @@ from table_data.requests.merging import Matched, MergeClauses, NotMatched, NotMa
 from table_data.table_changes import TableChanges
 
 
-class MultiTableTransaction(StagedTransaction):
+class MultiTableTransaction(DistributedTransaction):
     """One atomic change of many tables. Made by `Catalog.begin`, used once, by one thread.
 
     Reads show the catalog version at the begin with the changes of this transaction applied. Leaving the block commits
@@ -205,12 +206,7 @@ class MultiTableTransaction(StagedTransaction):
             rows = self._replace("create", new, data, schema, vectors)
             self._tables[table_id, None] = new
             return rows
-        if changes.has_version:
-            raise InvalidCall(f"{changes.name} exists: overwrite it, or append to it")
-        if properties:
-            raise InvalidCall(
-                f"{changes.name} is declared already, with the properties {dict(changes.state.properties)}"
-            )
+        self._require_vacant(changes, properties)
         changes.stable_row_ids = stable_row_ids
         return self._replace("create", changes, data, schema, vectors)
 

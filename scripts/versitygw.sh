@@ -8,15 +8,6 @@ readonly version=v1.8.0
 readonly home=$PWD/.cache/versitygw-$version
 
 if [[ ! -x $home/versitygw ]]; then
-    if ! command -v go >/dev/null; then
-        if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-            { apt-get update -q && apt-get install -y -q --no-install-recommends golang-go; } >&2 || true
-        fi
-        if ! command -v go >/dev/null; then
-            echo "The S3 gateway needs Go: https://go.dev/dl" >&2
-            exit 1
-        fi
-    fi
-    GOBIN=$home go install "github.com/versity/versitygw/cmd/versitygw@$version" >&2
+    scripts/go_install.sh "$home" "github.com/versity/versitygw/cmd/versitygw@$version"
 fi
 echo "$home/versitygw"

@@ -1,6 +1,7 @@
 """Work on the rows of one table: changes and queries, computed by pylance and committed by others.
 
 jobs              operations as values, and the state of a process that does one after another
+row_writers       rows that tasks in other processes write for one change
 operations        what the routes do with a table: JSON in, JSON or rows out
 table_changes     several operations on one table, each applied to the version that the one before it left
 staging           what one operation does to a version, its files written: rows, merges, columns, indices

@@ -18,7 +18,7 @@ _OURS = {"host", "connection", "content-length"}
 class LossyProxy:
     """Stands between a client and the server, and loses the answers to the next `lose` requests with `lossy_path`.
 
-    With `forward` the server gets them all the same.
+    With `forward` the server gets them all the same. `keys` and `traces` are what these requests have in their headers.
     """
 
     upstream: str
@@ -26,6 +26,7 @@ class LossyProxy:
     forward: bool = True
     lossy_path: str = "/v1/table/batch-commit"
     keys: list[str | None] = field(default_factory=list)
+    traces: list[str | None] = field(default_factory=list)
     url: str = ""
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
@@ -34,6 +35,7 @@ class LossyProxy:
         lost = may_be_lost and self.lose > 0
         if may_be_lost:
             self.keys.append(request.headers.get("Idempotency-Key"))
+            self.traces.append(request.headers.get("traceparent"))
             self.lose -= lost
         if not lost or self.forward:
             headers = {name: value for name, value in request.headers.items() if name.lower() not in _OURS}

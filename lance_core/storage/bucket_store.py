@@ -17,7 +17,8 @@ from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found, i
 T = TypeVar("T")
 R = TypeVar("R")
 
-_ATTEMPTS = 5
+RETRIES = 4
+MOST_RETRIES = 100
 _FIRST_PAUSE = 0.1
 """Seconds. The longest first pause between attempts; it doubles with every attempt."""
 _LONGEST_PAUSE = 2.0
@@ -29,9 +30,10 @@ class BucketStore(ObjectStore):
 
     One request per call, without a cache.
 
-    A request that was not accepted (throttled, no connection) is retried up to four times with exponential backoff.
-    A request without an answer is retried too if it is idempotent: reads, `put` and `delete`. A conditional write
-    without an answer is not retried here but raises `OutcomeUnknown` (rule F1: only an occupied slot is an answer).
+    A request that was not accepted (throttled, no connection) is retried up to `retries` times, with exponential
+    backoff. A request without an answer is retried too if it is idempotent: reads, `put` and `delete`. A conditional
+    write without an answer is not retried here but raises `OutcomeUnknown` (rule F1: only an occupied slot is an
+    answer).
 
     `map` makes as many requests at once as `concurrency` says, or that of the bucket, beside those of its callers.
     """
@@ -39,11 +41,14 @@ class BucketStore(ObjectStore):
     local = False
     content_e_tags = False
 
-    def __init__(self, bucket: Bucket, uri: str, prefix: str, *, concurrency: int | None = None) -> None:
+    def __init__(
+        self, bucket: Bucket, uri: str, prefix: str, *, concurrency: int | None = None, retries: int = RETRIES
+    ) -> None:
         self.uri = f"{uri}/{quote_path(prefix)}" if prefix else uri
         self._bucket = bucket
         self._base = f"{prefix}/" if prefix else ""
         self._overlap = Overlap(concurrency or bucket.concurrency, "storage")
+        self._attempts = 1 + retries
         self._pause = _FIRST_PAUSE
 
     def get(self, path: str) -> bytes:
@@ -241,14 +246,8 @@ class BucketStore(ObjectStore):
             silent = silent or failure is Failure.SILENT
             return failure in _RETRYABLE and not (silent and mismatch is not None)
 
-        retrying = Retrying(
-            stop=stop_after_attempt(_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=self._pause, max=_LONGEST_PAUSE),
-            retry=retry_if_exception(is_retryable),
-            reraise=True,
-        )
         try:
-            return retrying(request)
+            return self._send(request, is_retryable)
         except BaseException as error:
             failure = self._failure(error)
             if failure is None:
@@ -256,4 +255,26 @@ class BucketStore(ObjectStore):
             kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(failure) or StorageError
             if writes and silent and failure is not Failure.MISSING:
                 kind = OutcomeUnknown
-            raise kind(f"{self.uri}/{path}: {type(error).__name__}: {error}") from error
+            raise kind(f"{self.uri}/{path}: {type(error).__name__}: {self._bucket.text(error)}") from error
+
+    def _send(self, request: Callable[[], R], is_retryable: Callable[[BaseException], bool]) -> R:
+        """The answer of a request, or its last error. At first without tenacity, whose state takes time to make."""
+        failed: list[BaseException] = []
+        try:
+            return request()
+        except BaseException as error:
+            if not is_retryable(error):
+                raise
+            failed.append(error)
+
+        def attempt() -> R:
+            if failed:
+                raise failed.pop()
+            return request()
+
+        return Retrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=wait_random_exponential(multiplier=self._pause, max=_LONGEST_PAUSE),
+            retry=retry_if_exception(is_retryable),
+            reraise=True,
+        )(attempt)

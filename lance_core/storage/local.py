@@ -8,14 +8,14 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from operator import itemgetter
+from datetime import datetime
 from typing import Literal, NoReturn, TypeVar
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.durability import Durability, sync_directory, sync_file
 from lance_core.storage.file_bytes import copy_bytes, read_exactly, same_file, unlink, write_bytes
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
+from lance_core.storage.local_files import e_tag_of, in_order, meta_of, size_and_date_of, sort_key
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate
 from lance_core.storage.renaming import exchange_if, locked, rename_to_vacant
@@ -23,10 +23,11 @@ from lance_core.storage.renaming import exchange_if, locked, rename_to_vacant
 T = TypeVar("T")
 R = TypeVar("R")
 
-_name_of = itemgetter(0)
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VACANT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 _NOT_LINKABLE = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP})
+_CREATIONS = 100
+"""How often the directory of a file is made, which others may remove again; some file systems let none be made."""
 _SILENT = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOTCONN})
 
 
@@ -73,16 +74,16 @@ class LocalStore(ObjectStore):
         return self._read(path, offset, length)
 
     def head(self, path: str) -> ObjectMeta:
-        return _meta(path, self._stat(path))
+        return meta_of(path, self._stat(path))
 
     def require(self, paths: Sequence[str]) -> Results[SizeAndDate]:
-        return [_size_and_date(self._stat(path)) for path in paths]
+        return [size_and_date_of(self._stat(path)) for path in paths]
 
     def tail(self, path: str, length: int) -> tuple[bytes, SizeAndDate]:
         try:
             descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                found = _size_and_date(os.fstat(descriptor))
+                found = size_and_date_of(os.fstat(descriptor))
                 begin = max(found.size - length, 0)
                 return read_exactly(descriptor, begin, found.size - begin), found
             finally:
@@ -92,7 +93,7 @@ class LocalStore(ObjectStore):
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         data, found = self._open(path, 0, None)
-        return data, _meta(path, found)
+        return data, meta_of(path, found)
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str:
         file = self._target(path)
@@ -130,7 +131,7 @@ class LocalStore(ObjectStore):
             # The lock excludes other calls of this method, which would build on what is only seen for a moment.
             with locked(file) as found:
                 self._require_match(path, found, if_match)
-                replaced = exchange_if(temporary, file, lambda taken: _e_tag(taken) == if_match)
+                replaced = exchange_if(temporary, file, lambda taken: e_tag_of(taken) == if_match)
                 if replaced is None:
                     os.replace(temporary, file)
         except FileNotFoundError as error:
@@ -170,7 +171,7 @@ class LocalStore(ObjectStore):
                 return self.put_if_absent(target, data, durable=durable)
             self._raise_write(target, error)
         self._sync_name(target, file, synced)
-        return _e_tag(found)
+        return e_tag_of(found)
 
     def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
         old = self._file(source)
@@ -303,8 +304,8 @@ class LocalStore(ObjectStore):
         return call_all(call, items)
 
     def _require_match(self, path: str, found: os.stat_result, if_match: str) -> None:
-        if _e_tag(found) != if_match:
-            raise PreconditionFailed(f"{self._base}{path}: expected e_tag {if_match}, found {_e_tag(found)}")
+        if e_tag_of(found) != if_match:
+            raise PreconditionFailed(f"{self._base}{path}: expected e_tag {if_match}, found {e_tag_of(found)}")
 
     def _file(self, path: str) -> str:
         check_key(path)
@@ -361,7 +362,7 @@ class LocalStore(ObjectStore):
                 fill(descriptor)
                 if synced:
                     os.fsync(descriptor)
-                return temporary, _e_tag(os.fstat(descriptor))
+                return temporary, e_tag_of(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -369,21 +370,23 @@ class LocalStore(ObjectStore):
             raise StorageError(f"{self._base}{path}: cannot write it: {error}") from error
 
     def _create(self, temporary: str) -> int:
-        while True:
+        for _ in range(_CREATIONS):
             try:
                 return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             except FileNotFoundError:
                 self._make_directory(os.path.dirname(temporary))
+        raise _no_directory(temporary)
 
     def _give_name(self, call: Callable[[str, str], R], source: str, file: str) -> R:
         """Link or rename a file, and create missing directories of its new name."""
-        while True:
+        for _ in range(_CREATIONS):
             try:
                 return call(source, file)
             except FileNotFoundError:
                 if not os.path.lexists(source):
                     raise
                 self._make_directory(os.path.dirname(file))
+        raise _no_directory(file)
 
     def _make_directory(self, directory: str) -> None:
         """Create a directory and its missing parents. A concurrent `_prune` may remove them again."""
@@ -432,12 +435,12 @@ class LocalStore(ObjectStore):
         try:
             with os.scandir(self._base + below) as scan:
                 # Names that are not UTF-8 are not keys.
-                entries = [(_sort_key(entry), entry) for entry in scan if is_name(entry.name)]
+                entries = [(sort_key(entry), entry) for entry in scan if is_name(entry.name)]
         except OSError as error:
             if error.errno in _VACANT:
                 return
             raise StorageError(f"{self._base}{below}: cannot list it: {error}") from error
-        for name, entry in _in_order(entries):
+        for name, entry in in_order(entries):
             path = below + entry.name
             if name.endswith("/"):
                 key = below + name
@@ -455,7 +458,7 @@ class LocalStore(ObjectStore):
             return None
         except OSError as error:
             raise StorageError(f"{self._base}{path}: cannot read it: {error}") from error
-        return _meta(path, found) if stat.S_ISREG(found.st_mode) else None
+        return meta_of(path, found) if stat.S_ISREG(found.st_mode) else None
 
     def _taken(self, path: str, file: str) -> StorageError:
         if os.path.isdir(file):
@@ -477,34 +480,10 @@ class LocalStore(ObjectStore):
         self._raise_write(path, error)
 
 
-def _e_tag(found: os.stat_result) -> str:
-    """The e_tag as the Rust object_store crate builds it for local files, so that e_tags of stock clients are equal."""
-    return f'"{found.st_ino:x}-{found.st_mtime_ns // 1000:x}-{found.st_size:x}"'
-
-
-def _meta(path: str, found: os.stat_result) -> ObjectMeta:
-    return ObjectMeta(path, found.st_size, _e_tag(found), datetime.fromtimestamp(found.st_mtime, UTC))
-
-
-def _size_and_date(found: os.stat_result) -> SizeAndDate:
-    return SizeAndDate(found.st_size, int(found.st_mtime))
+def _no_directory(file: str) -> StorageError:
+    return StorageError(f"{os.path.dirname(file)}: expected a directory in which files can be made, found none")
 
 
 def _is_object(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a file with a name of its own, without asking for more than the directory tells."""
     return is_name(entry.name) and entry.is_file() and not _TEMPORARY.fullmatch(entry.name)
-
-
-def _sort_key(entry: os.DirEntry[str]) -> str:
-    """The sort key of an entry: a directory sorts by its name and a slash, so that `a-b` comes before `a/b`.
-
-    Text is ordered like its UTF-8 bytes, which is the order of listings.
-    """
-    return entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
-
-
-def _in_order(entries: Sequence[tuple[str, T]]) -> Iterator[tuple[str, T]]:
-    """The entries by name. The first is yielded before the others are sorted: often only the newest is needed."""
-    if entries:
-        yield min(entries, key=_name_of)
-        yield from sorted(entries, key=_name_of)[1:]

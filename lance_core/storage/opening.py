@@ -77,15 +77,16 @@ def _open_bucket(text: str, parts: SplitResult, options: Options, concurrency: i
     if not name or (host and parts.scheme not in {"abfs", "abfss"}):
         raise StorageError(f"{text}: expected {parts.scheme}://bucket/prefix")
     try:
-        from lance_core.storage.bucket_store import BucketStore
+        from lance_core.storage.bucket_store import MOST_RETRIES, RETRIES, BucketStore
 
+        retries = options.number("client_max_retries", RETRIES, at_most=MOST_RETRIES)
         bucket = _bucket(parts.scheme, name, host.partition(".")[0] or None, options)
     except ImportError as error:
         extra = {"s3": "s3", "gs": "gcs"}.get(parts.scheme, "azure")
         raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-server[{extra}]") from error
     except ValueError as error:
         raise StorageError(f"{text}: {error}") from error
-    return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix, concurrency=concurrency)
+    return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix, concurrency=concurrency, retries=retries)
 
 
 def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bucket:

@@ -20,6 +20,7 @@ from namespace_server.cli import (
     doctor,
     history,
     keeping,
+    keys,
     listing,
     maintenance,
     rows,
@@ -98,6 +99,7 @@ _add("What is kept", CatalogCommand, *_KEPT)
 _add(_SERVER, Command, catalogs.serve, catalogs.adopt)
 _add(_SERVER, VerboseCommand, check.check, catalogs.migrate, conformance.tck)
 cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
+cli.add_typer(keys.key_commands, name="keys", rich_help_panel=_SERVER)
 _add("Care of a catalog", VerboseCommand, collection.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
 _add("Backup", VerboseCommand, backup.backup, backup.backups, backup.verify_backup, backup.restore)
 _add("Tables by path", VerboseCommand, tables.inspect, tables.compact, tables.cleanup)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.moments import parse_point, shown_moment
 from namespace_server.cli.options import (
@@ -85,7 +86,7 @@ def backup(
         typer.echo(f"not in the backup: {left_out.what}: {left_out.reason}")
     for path in done.record.outside:
         typer.echo(f"not in the backup: files below {path}, outside of the root")
-    typer.echo(f"{_line(done.record)}; {done.copied:,} files copied, {done.written:,} bytes")
+    typer.echo(f"{_line(done.record)}; {counted(done.copied, 'file')} copied, {counted(done.written, 'byte')}")
 
 
 def backups(
@@ -153,8 +154,8 @@ def restore(
         return
     record = done.record
     typer.echo(
-        f"{root}: catalog version {record.catalog_version}, {len(record.tables):,} tables, of backup {record.id}; "
-        f"{done.files:,} files, {done.written:,} bytes written"
+        f"{root}: catalog version {record.catalog_version}, {counted(len(record.tables), 'table')}, "
+        f"of backup {record.id}; {counted(done.files, 'file')}, {counted(done.written, 'byte')} written"
     )
 
 
@@ -195,5 +196,5 @@ def _line(record: BackupRecord) -> str:
     kind = ", newest versions" if record.heads else ""
     return (
         f"{record.id}  catalog version {record.catalog_version} of {shown_moment(moment)}, "
-        f"{len(record.tables):,} tables, {files:,} files, {record.size:,} bytes{kind}"
+        f"{counted(len(record.tables), 'table')}, {counted(files, 'file')}, {counted(record.size, 'byte')}{kind}"
     )

@@ -80,9 +80,9 @@ def server_environment() -> dict[str, Any]:
     named = {name.upper() for name in os.environ if name.upper().startswith(_PREFIX)}
     if named <= _NAMES_A_CATALOG:
         return {}
-    from namespace_server.settings import read_environment
+    from namespace_server.settings import environment_settings
 
-    return read_environment(os.environ)
+    return environment_settings()
 
 
 _PREFIX: Final = "LANCE_NAMESPACE_"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from lance_core.amounts import counted
 from namespace_server.cli.row_output import json_value
 
 if TYPE_CHECKING:
@@ -60,13 +61,15 @@ class TableComparison:
         was, now = self.versions
         before, after = self.rows
         if self.kind == "added":
-            return f"{self.name}" + ("" if after is None else f": {after:,} rows")
+            return f"{self.name}" + ("" if after is None else f": {counted(after, 'row')}")
         if self.kind == "dropped":
-            return f"{self.name}" + ("" if before is None else f": {before:,} rows")
+            return f"{self.name}" + ("" if before is None else f": {counted(before, 'row')}")
         name = f"{self.old_name} is {self.name}" if self.old_name else f"{self.name}"
         if was == now:
             return name
-        counts = "" if before is None or after is None else f", {before:,} rows, now {after:,} ({after - before:+,})"
+        counts = ""
+        if before is not None and after is not None:
+            counts = f", {counted(before, 'row')}, now {after:,} ({after - before:+,})"
         return f"{name}: version {was or 'none'}, now {now}{counts}"
 
     def as_json(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -77,11 +76,12 @@ def load(config: Path | None, **given: object) -> Settings:
 def settings_in_force(config: Path | None, **given: object) -> Iterator[SettingInForce]:
     """All settings, in the order of their definition; the entries of maps one by one."""
     from namespace_server.secret_texts import parse_toml
-    from namespace_server.settings import PREFIX, read_environment
+    from namespace_server.setting_sources import PREFIX
+    from namespace_server.settings import environment_settings
 
     settings = load(config, **given)
     written = {} if config is None else parse_toml(config.read_text("utf-8"))
-    surroundings = read_environment(os.environ)
+    surroundings = environment_settings()
 
     def source(name: str, key: str | None = None) -> str:
         def holds(place: Mapping[str, Any]) -> bool:

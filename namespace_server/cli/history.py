@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus
 from namespace_server.cli.connection import connected
 from namespace_server.cli.moments import parse_point, shown_moment
@@ -122,7 +123,8 @@ def _told(change: CatalogChange, delta: int | None) -> str:
     if change.branch is not None:
         about.append(change.branch if "branch" in verb else f"(branch {change.branch})")
     about += [] if change.new_name in {None, change.name} else [f"to {change.new_name}"]
-    return " ".join([verb, *about]) + ("" if delta is None else f" ({delta:+,} rows)")
+    rows = "" if delta is None else f" ({'-' if delta < 0 else '+'}{counted(abs(delta), 'row')})"
+    return " ".join([verb, *about]) + rows
 
 
 _INNER_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")

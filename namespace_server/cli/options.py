@@ -85,6 +85,8 @@ def opened_catalog(
     properties |= {f"storage.{name}": value for name, value in storage_options(options).items()}
     properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
     properties |= {} if durability is None else {"durability": durability}
+    if (concurrency := server_environment().get("storage_concurrency")) is not None:
+        properties["storage_concurrency"] = str(concurrency)
     with ExitStack() as opened:
         catalog, manifests = open_catalog(properties)
         if manifests is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from lance_core.amounts import counted
 from namespace_server.cli.command import refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.listing import At, BranchName, TagName, Version
@@ -74,7 +75,7 @@ def read(
         batches = batches_with_progress(_explained(reader, table), progress, "read", total)
         write_rows(output, kind, reader.schema, batches)
     if output is not None:
-        say(context, f"{output}: {total:,} rows", file=str(output), rows=total)
+        say(context, f"{output}: {counted(total, 'row')}", file=str(output), rows=total)
 
 
 def query(
@@ -173,7 +174,7 @@ def load(
         print_json({"catalog_version": version, "tables": loaded})
         return
     for name, counts in loaded.items():
-        typer.echo(f"{name}: {', '.join(f'{count:,} rows {what}' for what, count in counts.items())}")
+        typer.echo(f"{name}: " + ", ".join(f"{counted(count, 'row')} {what}" for what, count in counts.items()))
     typer.echo(f"catalog version {version}")
 
 

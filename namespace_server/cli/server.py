@@ -16,6 +16,7 @@ import typer
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from prometheus_client import start_http_server
 
+from lance_core.amounts import counted
 from lance_core.errors import LanceCoreError
 from namespace_server.app import create_app
 from namespace_server.cli.command import ExitStatus, refusal
@@ -74,7 +75,7 @@ def serve(config: Path | None, **given: object) -> None:
         access_log=_access_log(settings),
         maintenance=_maintenance(settings, namespace),
         metrics=metrics,
-        forwarding=_forwarding(settings, namespace),
+        forwarding=_forwarding(settings, namespace, observer),
         read_only=settings.read_only_switch,
         tracing=tracing,
     )
@@ -116,8 +117,8 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
     finally:
         namespace.close()
     for table_id, versions in adopted.tables:
-        typer.echo(f"{'$'.join(table_id)}: {versions} version{'' if versions == 1 else 's'}")
-    state = "was managed already" if adopted.already_managed else f"adopted, {len(adopted.tables)} tables"
+        typer.echo(f"{'$'.join(table_id)}: {counted(versions, 'version')}")
+    state = "was managed already" if adopted.already_managed else f"adopted, {counted(len(adopted.tables), 'table')}"
     typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
 
 
@@ -183,7 +184,7 @@ def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> Maintenan
     )
 
 
-def _forwarding(settings: Settings, namespace: DirectoryNamespace) -> Forwarding | None:
+def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> Forwarding | None:
     if settings.peer_url is None:
         return None
     from namespace_server.rest.forwarding import Forwarding  # with the HTTP client, which few servers need
@@ -194,7 +195,7 @@ def _forwarding(settings: Settings, namespace: DirectoryNamespace) -> Forwarding
         raise refusal(f"settings: certificates of peers: {error}") from error
     table = namespace.catalog.table
     table.announced = Peer(secrets.token_hex(8), settings.peer_url)
-    return Forwarding(table.announced, frozenset(settings.peers), table.peers, tls)
+    return Forwarding(table.announced, frozenset(settings.peers), table.peers, tls, observer)
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lance_core.amounts import counted
 from namespace_server.cli.command import refusal
 from namespace_server.cli.options import (
     Branch,
@@ -95,8 +96,8 @@ def compact(
         typer.echo(f"{uri}: nothing to compact, version {done.version}")
         return
     typer.echo(
-        f"{uri}: version {done.version}, {done.removed_fragments} fragments became {done.added_fragments}, "
-        f"{done.rewritten_indices} index segments rewritten"
+        f"{uri}: version {done.version}, {counted(done.removed_fragments, 'fragment')} became {done.added_fragments}, "
+        f"{counted(done.rewritten_indices, 'index segment')} rewritten"
     )
 
 
@@ -140,5 +141,6 @@ def cleanup(
     gone = "would go" if dry_run else "removed"
     for garbage in (*report.versions, *report.files):
         what = f"version {garbage.version} {garbage.reason}" if garbage.version is not None else garbage.reason
-        typer.echo(f"{gone:<8} {garbage.path} ({garbage.size:,} bytes): {what}")
-    typer.echo(f"{uri}: {len(report.versions)} versions and {len(report.files)} files {gone}, {report.size:,} bytes")
+        typer.echo(f"{gone:<8} {garbage.path} ({counted(garbage.size, 'byte')}): {what}")
+    amount = f"{counted(len(report.versions), 'version')} and {counted(len(report.files), 'file')}"
+    typer.echo(f"{uri}: {amount} {gone}, {counted(report.size, 'byte')}")

@@ -198,8 +198,8 @@ class StoredCatalog:
         A writer opens the head that the answer names and looks at storage for later versions. Where it cannot rebase
         over those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever
         (invariant 12). One round trip where there is nothing to adopt. What is never adopted, because it was not built
-        on the head or its files are gone or may go, is set aside (M6). It is not part of the answer, nor is what cannot
-        be adopted now because nothing can be written.
+        on the head or its files are gone or may go, is moved to quarantine (M6). It is not part of the answer, nor is
+        what cannot be adopted now because nothing can be written.
 
         Raises ServiceUnavailableError (17) if it is not known whether the versions are adopted.
         """

@@ -289,6 +289,13 @@ class JsonCatalog:
         """
         check_writable(self.catalog.store)
 
+    def check_changeable(self) -> None:
+        """Raise UnsupportedOperationError (0) if a newer release has made the catalog one that this must not change.
+
+        Of the newest version that this process knows; storage is not looked at.
+        """
+        self.catalog.table.check_changeable()
+
     def start(self) -> None:
         """Begin to finish what others left open, without waiting for a first request (M7)."""
         self.catalog.start()

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from lance_core.amounts import counted
+
 
 class TableStatus(StrEnum):
     """What became of a table that is worth work."""
@@ -63,16 +65,19 @@ class TableOutcome:
 
     def _worth(self) -> Iterator[str]:
         if self.small or self.deleted:
-            yield f"{self.small} small fragments, {self.deleted} with deleted rows, {self.size:,} bytes"
+            small = counted(self.small, "small fragment")
+            yield f"{small}, {self.deleted} with deleted rows, {counted(self.size, 'byte')}"
         if self.indices:
-            yield f"{len(self.indices)} indices to extend ({self.unindexed_rows:,} rows not covered)"
+            indices = counted(len(self.indices), "index", "indices")
+            yield f"{indices} to extend ({counted(self.unindexed_rows, 'row')} not covered)"
 
     def _done(self) -> Iterator[str]:
         if self.removed_fragments:
-            yield f"{self.removed_fragments} fragments became {self.added_fragments}"
-            yield f"{self.rewritten_indices} index segments rewritten"
+            yield f"{counted(self.removed_fragments, 'fragment')} became {self.added_fragments}"
+            yield f"{counted(self.rewritten_indices, 'index segment')} rewritten"
         if self.added_segments:
-            yield f"{self.added_segments} indices extended, in place of {self.removed_segments} segments"
+            indices = counted(self.added_segments, "index", "indices")
+            yield f"{indices} extended, in place of {counted(self.removed_segments, 'segment')}"
         yield f"{self.commits} commits, version {self.version}"
 
 

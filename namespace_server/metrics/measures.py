@@ -19,7 +19,15 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 
 from namespace_server.metrics.distributions import Distributions, Observe
 from namespace_server.metrics.state import StateCollector
-from namespace_server.observation import BatchOutcome, CollectionRun, FlipOutcome, Observer, ServerState, Step
+from namespace_server.observation import (
+    BatchOutcome,
+    CollectionRun,
+    FlipOutcome,
+    ForwardingOutcome,
+    Observer,
+    ServerState,
+    Step,
+)
 
 PREFIX: Final = "lance_namespace_"
 """What the names of all metrics begin with, but those of the process."""
@@ -95,6 +103,13 @@ class ServerMetrics(Observer):
         ).of()
         seconds = self._histogram("step_seconds", "Steps of the commit of a group of batches.", ("step",), STEP_BUCKETS)
         self._steps = {step: seconds.of(step) for step in get_args(Step)}
+        seconds = self._histogram(
+            "forwarded_seconds",
+            "Changes handed to another server, by what came of it. Without an answer they are committed here.",
+            ("outcome",),
+            REQUEST_BUCKETS,
+        )
+        self._forwarded = {outcome: seconds.of(outcome) for outcome in get_args(ForwardingOutcome)}
         self._adopted = self._counter(
             "adopted_versions", "Versions that were committed around the catalog, and taken into it."
         )
@@ -165,6 +180,10 @@ class ServerMetrics(Observer):
     def conflict(self, operation: str, committed: str) -> None:
         """See `Observer`."""
         self._conflicts.labels(operation, committed).inc()
+
+    def forwarded(self, outcome: ForwardingOutcome, seconds: float) -> None:
+        """See `Observer`."""
+        self._forwarded[outcome](seconds)
 
     def adopted(self, versions: int) -> None:
         """See `Observer`."""

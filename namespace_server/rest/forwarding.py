@@ -33,6 +33,7 @@ from yarl import URL
 
 from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peers import Peer, Peers
+from namespace_server.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
 
 _log = logging.getLogger(__name__)
@@ -70,13 +71,22 @@ class Forwarding:
         allowed: URLs of the servers that may be called.
         peers: those whose flips were seen lately.
         tls: how to trust servers, and which certificate to show them.
+        observer: is told what comes of each change that is handed on.
     """
 
-    def __init__(self, this: Peer, allowed: frozenset[str], peers: Peers, tls: ssl.SSLContext | bool = True) -> None:
+    def __init__(
+        self,
+        this: Peer,
+        allowed: frozenset[str],
+        peers: Peers,
+        tls: ssl.SSLContext | bool = True,
+        observer: Observer = SILENT,
+    ) -> None:
         self.this = this
         self._allowed = allowed
         self._peers = peers
         self._tls = tls
+        self._observer = observer
         self._client: ClientSession | None = None
         self._avoided: dict[str, float] = {}
         self._looks: dict[str, asyncio.Task[bool]] = {}
@@ -95,16 +105,23 @@ class Forwarding:
         if peer is None:
             return caller, None
         caller = replace(caller, idempotency_key=caller.idempotency_key or str(uuid.uuid4()))
+        began = time.monotonic()
+        outcome, answer = await self._hand_on(peer, self._request(peer, scope, body, caller))
+        self._observer.forwarded(outcome, time.monotonic() - began)
+        return caller, answer
+
+    async def _hand_on(self, peer: Peer, asked: _Asked) -> tuple[ForwardingOutcome, Response | None]:
+        """What comes of a change; its answer if that decides it."""
         try:
-            answer = await self._ask(peer, self._request(peer, scope, body, caller))
+            answer = await self._ask(peer, asked)
         except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
-            return caller, None
+            return "unreachable", None
         if answer.status_code in _NOT_DECIDED or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._avoid(peer, f"status {answer.status_code}")
-            return caller, None
+            return "undecided", None
         self._peers.saw(peer)
-        return caller, answer
+        return "answered", answer
 
     def _committing(self) -> Peer | None:
         """The server that commits at the moment; None if that is this one."""

@@ -15,12 +15,11 @@ from typing import Final
 
 from lance_namespace.errors import UnauthenticatedError
 
-from namespace_server.secret_texts import parse_json, parse_toml
+from namespace_server.rest.key_file import HASHED, read_mapping
 
 MIN_KEY_LENGTH: Final = 8
 """Characters that a key has at least."""
 MAX_PRINCIPAL_LENGTH: Final = 255
-_HASHED = "sha256:"
 _INTERVAL = 1.0
 _JOIN_TIMEOUT = 5.0
 
@@ -161,7 +160,7 @@ class Authenticator:
         if self._file is None:
             return ring
         try:
-            if not (listed := _read_mapping(self._file)):
+            if not (listed := read_mapping(self._file)):
                 raise ValueError("expected at least one key, found none")
             added = KeyRing.parse(listed)
         except ValueError as error:
@@ -170,16 +169,6 @@ class Authenticator:
         if any(known.get(digest, name) != name for digest, name in added.principals):
             raise ValueError(f"api_keys_file {self._file}: a key belongs to another principal in api_keys")
         return KeyRing(tuple((known | dict(added.principals)).items()))
-
-
-def _read_mapping(path: Path) -> dict[str, object]:
-    if path.exists() and not path.is_file():  # a pipe would block for ever
-        raise ValueError("expected a regular file, found none")
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"expected UTF-8, found another byte at offset {error.start}") from None
-    return parse_json(text) if path.suffix == ".json" else parse_toml(text)
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
@@ -192,8 +181,8 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
 
 
 def _digest(key: str) -> bytes:
-    if key.startswith(_HASHED):
-        return _parse_digest(key.removeprefix(_HASHED))
+    if key.startswith(HASHED):
+        return _parse_digest(key.removeprefix(HASHED))
     if len(key) < MIN_KEY_LENGTH:
         raise ValueError(f"expected a key of at least {MIN_KEY_LENGTH} characters, found {len(key)}")
     if not key.isprintable() or key != key.strip():

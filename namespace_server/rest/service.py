@@ -244,6 +244,7 @@ class CatalogService:
         answer = await asyncio.to_thread(self.namespace.read, "describe_catalog", {})
         if time.monotonic() >= self._writable_until and not self.read_only.is_on():
             try:
+                await asyncio.to_thread(self.namespace.check_changeable)
                 await asyncio.to_thread(self.namespace.check_writable)
             except Exception as error:
                 raise NotWritable from error

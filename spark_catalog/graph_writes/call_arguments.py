@@ -13,7 +13,7 @@ from spark_catalog.graph import Edge, Node
 from spark_catalog.graph_writes.calls.columns import MergedSchema, merge_schemas
 from spark_catalog.graph_writes.table_calls import TableCalls
 from spark_catalog.tables.types import storable_schema
-from spark_catalog.tasks.staging import check_columns
+from table_data.arrow.fitting import check_columns
 
 SchemaOption: TypeAlias = pa.Schema | Literal["merge"] | None
 

@@ -28,7 +28,8 @@ from spark_catalog.graph_writes.graph_tables import check_required, new_schema
 from spark_catalog.graph_writes.lifecycle import GraphWriteLifecycle
 from spark_catalog.graph_writes.table_calls import Staged, TableCall, TableCalls
 from spark_catalog.read import read_pinned
-from spark_catalog.tasks.staging import StageTarget, check_columns, stage
+from spark_catalog.tasks.staging import StageTarget, stage
+from table_data.arrow.fitting import check_columns
 
 
 class GraphWrite(GraphWriteLifecycle):

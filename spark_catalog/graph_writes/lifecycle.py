@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import INTENT_AFTER, Isolation, StagedTransaction
+from namespace_client.tracing import span
 from spark_catalog.errors import InvalidWrite, ServerUnreachable, WriteRejected
 from spark_catalog.graph import Graph
 from spark_catalog.graph_writes.calls.columns import MergedSchema
@@ -86,6 +87,7 @@ class GraphWriteLifecycle:
         self._transaction = self._tables.transaction
         self._lock = threading.Lock()
         self._jobs: StagingJobs | None = None
+        self._span = ExitStack()
         self._started = 0.0
         self._milliseconds: dict[str, float] = {}
         self._sent = False
@@ -95,6 +97,7 @@ class GraphWriteLifecycle:
 
     def __enter__(self) -> Self:
         self._transaction.__enter__()
+        self._span.enter_context(span("graph write"))
         self._started = time.perf_counter()
         self._jobs = StagingJobs(self._parallelism, self._progress)
         self._enter_phase("stage")
@@ -108,6 +111,11 @@ class GraphWriteLifecycle:
                 self._discard(error)
             else:
                 self._finish()
+        except BaseException as failure:
+            self._span.__exit__(type(failure), failure, failure.__traceback__)
+            raise
+        else:
+            self._span.__exit__(kind, error, trace)
         finally:
             self._close()
 
@@ -309,7 +317,8 @@ class GraphWriteLifecycle:
         self._enter_phase(phase)
         started = time.perf_counter()
         try:
-            yield
+            with span(phase):
+                yield
         finally:
             self._milliseconds[phase] = (time.perf_counter() - started) * 1000
 

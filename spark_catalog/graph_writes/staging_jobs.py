@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 
+from namespace_client.tracing import span
 from spark_catalog.errors import StagingFailed
 from spark_catalog.graph_writes.results import Change, StagedTable
 from spark_catalog.graph_writes.table_calls import Staged, TableCalls
 
 
 class StagingJobs:
-    """Threads that run staging jobs, `parallelism` at a time, in order. `progress` is called in these threads."""
+    """Threads that run staging jobs, `parallelism` at a time, in order. `progress` is called in these threads.
+
+    A job is part of the trace of the thread that submits it.
+    """
 
     def __init__(self, parallelism: int, progress: Callable[[StagedTable], None] | None) -> None:
         self._pool = ThreadPoolExecutor(max(1, parallelism), thread_name_prefix="graph-write")
@@ -21,13 +26,14 @@ class StagingJobs:
         """Start a job for a table."""
 
         def run() -> tuple[Staged, ...]:
-            staged = job()
+            with span(f"stage {change}"):
+                staged = job()
             if self._progress is not None:
                 rows, files = staged[-1].rows, sum(len(part.files) for part in staged)
                 self._progress(StagedTable(name, change, rows, files, sum(part.seconds for part in staged)))
             return staged
 
-        return self._pool.submit(run)
+        return self._pool.submit(copy_context().run, run)
 
     def close(self) -> None:
         """End the threads when their jobs are done."""

@@ -30,7 +30,8 @@ from spark_catalog.source.options import WriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import storable_schema
-from spark_catalog.tasks.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
+from spark_catalog.tasks.staging import StageTarget, discard_files, fragment_files, stage_partition
+from table_data.arrow.fitting import check_columns
 from table_data.descriptions import append_operation, overwrite_operation
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text

@@ -32,7 +32,8 @@ from spark_catalog.streaming.epochs import Epoch
 from spark_catalog.streaming.marks import marks_table
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import storable_schema
-from spark_catalog.tasks.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
+from spark_catalog.tasks.staging import StageTarget, discard_files, fragment_files, stage_partition
+from table_data.arrow.fitting import check_columns
 from table_data.batch_operations import TableId, TableState
 from table_data.descriptions import append_operation, overwrite_operation, written_fields
 from table_data.errors import InvalidCall

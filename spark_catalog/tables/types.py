@@ -88,21 +88,6 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
-def readable_by_lance(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The same values in memory that Lance reads; a copy where Spark lays them out in another way.
-
-    Lance needs decimals at multiples of 16 bytes, and Spark aligns to 8. Spark 4.1 leaves out the offsets of nested
-    columns without elements, which Lance needs.
-    """
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([readable_by_lance(chunk) for chunk in column.chunks], column.type)
-    if _has_empty_part(column):
-        return column.take(pa.array(range(len(column)), pa.int64()))
-    if _holds_decimal(column.type) and any(part is not None and part.address % 16 for part in column.buffers()):
-        return pa.concat_arrays([column])
-    return column
-
-
 def row_width(schema: pa.Schema) -> int:
     """Estimated bytes of a row in memory, by the widths that Spark assumes."""
     return _ROW_OVERHEAD + sum(_width(item.type) for item in schema)
@@ -115,23 +100,6 @@ def _cast(column: pa.Array, wanted: pa.Field) -> pa.Array:
         return pc.cast(column, options=pc.CastOptions(wanted.type, allow_time_truncate=True))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
         raise InvalidCall(f"column {wanted.name}: expected {wanted.type}, found {column.type}: {refusal}") from None
-
-
-def _has_empty_part(column: pa.Array) -> bool:
-    if isinstance(column, pa.StructArray):
-        parts = [column.field(number) for number in range(column.type.num_fields)]
-    elif isinstance(column, pa.MapArray):
-        parts = [column.keys, column.items]
-    elif isinstance(column, (pa.ListArray, pa.LargeListArray)):
-        parts = [column.values]
-    else:
-        return False
-    return any(len(part) == 0 or _has_empty_part(part) for part in parts)
-
-
-def _holds_decimal(kind: pa.DataType) -> bool:
-    parts = (kind.field(number).type for number in range(kind.num_fields))
-    return bool(pa.types.is_decimal(kind)) or any(map(_holds_decimal, parts))
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:

@@ -28,8 +28,9 @@ from lance_core.data import DATA_STORAGE_VERSION
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.tables.frames import parallelism
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.types import readable_by_lance
 from spark_catalog.tasks.arrow_batches import unmeasured_batches
+from table_data.arrow.fitting import fit_columns
+from table_data.arrow.memory import readable_by_lance
 
 if TYPE_CHECKING:
     import lance
@@ -216,37 +217,8 @@ def report(rows: int, payload: object, data: bytes | None = None) -> pa.RecordBa
 
 
 def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
-    """Cast a batch (or table) to the schema of the target. Columns are matched by name.
-
-    Raises `InvalidWrite` for a missing or surplus column, a value out of the range of its type, or a null in a column
-    that must not have nulls. Lance itself does not refuse such nulls.
-    """
-    check_columns(target.name, batch.schema.names, target.schema, target.filled)
-    columns = []
-    for wanted in target.schema:
-        if wanted.name in target.filled and wanted.name not in batch.schema.names:
-            columns.append(pa.nulls(batch.num_rows, wanted.type))
-            continue
-        column = batch.column(wanted.name)
-        if column.null_count and (not wanted.nullable or wanted.name in target.required):
-            raise InvalidWrite(
-                f"{target.name}.{wanted.name}: {column.null_count} nulls among {batch.num_rows} rows, expected none"
-            )
-        if column.type != wanted.type:
-            try:
-                column = column.cast(wanted.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
-                raise InvalidWrite(f"{target.name}.{wanted.name}: expected {wanted.type}: {refusal}") from None
-        columns.append(readable_by_lance(column))
-    return type(batch).from_arrays(columns, schema=target.schema)
-
-
-def check_columns(name: str, found: list[str], schema: pa.Schema, filled: Sequence[str] = ()) -> None:
-    """Raise `InvalidWrite` unless the column names are those of the schema, in any order. `filled` may be missing."""
-    missing = [column for column in schema.names if column not in found and column not in filled]
-    surplus = [column for column in found if column not in schema.names]
-    if missing or surplus or len(found) != len(set(found)):
-        raise InvalidWrite(f"{name}: expected columns {schema.names}, missing {missing}, surplus {surplus}")
+    """Cast a batch (or table) to the schema of the target, see `fit_columns`, which raises `InvalidWrite`."""
+    return fit_columns(target.name, batch, target.schema, filled=target.filled, required=target.required)
 
 
 def stage(df: DataFrame, target: StageTarget, *, driver_bytes: int = 0) -> StagedFragments:

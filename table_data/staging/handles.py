@@ -100,4 +100,9 @@ def open_version(uri: str, version: int, manifest_sha256: str, options: Mapping[
 
 def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:
     """A read-only handle on a version that exists only in this process. Indices are not visible through it."""
-    return ReadOnlyTable(uri, serialized_manifest=serialized_manifest(file), storage_options=dict(options) or None)
+    return open_serialized(uri, serialized_manifest(file), options)
+
+
+def open_serialized(uri: str, manifest: bytes, options: Mapping[str, str]) -> lance.LanceDataset:
+    """See `open_local`; `manifest` is what `serialized_manifest` gives."""
+    return ReadOnlyTable(uri, serialized_manifest=manifest, storage_options=dict(options) or None)

@@ -18,6 +18,7 @@ from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
 from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.memory import readable_rows
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
@@ -37,6 +38,10 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> pa.Table | pa.RecordB
     Rows in memory are a table, all others a stream. `schema` gives the types of a list of rows or a dict of columns.
     Raises `InvalidCall` for any other type.
     """
+    return readable_rows(_arrow_rows(data, schema))
+
+
+def _arrow_rows(data: Any, schema: pa.Schema | None) -> pa.Table | pa.RecordBatchReader:
     match data:
         case pa.RecordBatchReader() | pa.Table():
             return data

@@ -28,9 +28,9 @@ class TestLog:
         a, b, c = (shop.name(name) for name in "abc")
         assert lines[0].split() == ["version", "committed", "by", "message", "changes"]
         assert f"rename {b} to {c}" in lines[1]
-        assert f"delete {a} (-1 rows), append {b} (+2 rows)" in lines[2]
+        assert f"delete {a} (-1 row), append {b} (+2 rows)" in lines[2]
         assert "fewer" in lines[2]
-        assert f"create {a} (+3 rows), create {b} (+1 rows)" in lines[3]
+        assert f"create {a} (+3 rows), create {b} (+1 row)" in lines[3]
 
     def test_one_table(self, shop: Shop) -> None:
         a, _ = shop.make("a", rows(1)), shop.make("b", rows(1))
@@ -65,7 +65,7 @@ class TestDiff:
         grows = found[shop.name("grows")]
         assert (grows["rows"], grows["columns"]) == ([2, 3], [{"name": "twice", "before": None, "after": "int64"}])
         text = shop("diff", before)
-        assert f"+ {shop.name('came')}: 1 rows" in text
+        assert f"+ {shop.name('came')}: 1 row" in text
         assert f"> {shop.name('moves')} is {shop.name('moved')}" in text
         assert "2 rows, now 3 (+1)" in text
         assert "    + column twice: int64" in text

@@ -45,8 +45,7 @@ class TestWhichCatalog:
     def test_a_key_is_sent(self, tmp_path: Path) -> None:
         from tests.server.servers import ServerProcess
 
-        keys = {"LANCE_NAMESPACE_API_KEYS": '{"first-secret": "ann"}'}
-        with ServerProcess(tmp_path / "catalog", log=tmp_path / "log", environment=keys) as server:
+        with ServerProcess(tmp_path / "catalog", log=tmp_path / "log", keys={"first-secret": "ann"}) as server:
             refused("ls", "--url", server.url)
             printed("create", "ws", "--url", server.url, "--api-key", "first-secret", "-m", "first")
             printed("create", "xs", "--url", server.url, "--token", "first-secret")

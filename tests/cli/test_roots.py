@@ -5,12 +5,17 @@ from __future__ import annotations
 import socket
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
+import pytest
 from lance_namespace import CreateNamespaceRequest, connect
 
+from lance_core.storage.local import LocalStore
+from namespace_server.directory import properties
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.settings import load_settings
 from tests.cli.commands import invoke, printed, refused
 
 
@@ -65,3 +70,21 @@ def test_inspect_of_a_root_says_what_to_do(tmp_path: Path) -> None:
     assert f"`lance-namespace ls --root {tmp_path}/catalog`" in told
     assert "version" in printed("inspect", f"{tmp_path}/catalog/__manifest")
     assert "expected a version, found none" in refused("inspect", str(tmp_path))
+
+
+def test_a_collection_of_a_server_makes_as_many_requests_at_once_as_its_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed("create", "a", "--root", str(tmp_path))
+    found: list[object] = []
+
+    def note(root: str, _storage: object, **options: Any) -> LocalStore:
+        found.append(options.get("concurrency"))
+        return LocalStore(root)
+
+    monkeypatch.setattr(properties, "open_store", note)
+    settings = load_settings(None, root=str(tmp_path), storage_concurrency=7)
+    printed("gc", str(tmp_path), "--dry-run", **settings.collection_environment())
+    printed("gc", str(tmp_path), "--dry-run", **load_settings(None, root=str(tmp_path)).collection_environment())
+    assert found == [7, None]
+    assert "storage_concurrency" in refused("gc", str(tmp_path), LANCE_NAMESPACE_STORAGE_CONCURRENCY="many")

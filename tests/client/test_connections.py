@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -57,10 +56,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that knows one key."""
     home = tmp_path_factory.mktemp("guarded")
-    keys = {"LANCE_NAMESPACE_API_KEYS": json.dumps({"good-key": "ada"})}
     # Variables of clients stand beside those of a server.
     beside = {"LANCE_NAMESPACE_URL": HOST, "LANCE_NAMESPACE_TOKEN": "t", "LANCE_NAMESPACE_PROFILE": "p"}
-    with ServerProcess(home / "catalog", log=home / "log", environment=keys | beside) as server:
+    keys = {"good-key": "ada"}
+    with ServerProcess(home / "catalog", log=home / "log", environment=beside, keys=keys) as server:
         yield server
 
 

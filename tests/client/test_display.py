@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lance_core.amounts import counted, size
 from namespace_client import Catalog, CatalogVersion
-from namespace_client.display import counted, size
 from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory
 from namespace_client.names import Name
 from tests.client.scene import Scene, rows

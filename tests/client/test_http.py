@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from namespace_client import CatalogUnreachable, CommitRejected
+from namespace_client import CatalogClosed, CatalogUnreachable, CommitRejected
 from namespace_client.http import CatalogServer, HttpClient
 from spark_catalog.sql.catalog_requests import ServerRequests
 from spark_catalog.sql.errors import NoSuchTable, SqlError
@@ -44,6 +44,13 @@ def test_a_change_whose_response_is_lost_is_sent_again_under_its_key(scene: Scen
     assert first == second
     assert proxy.keys != [first]
     assert scene.ids("v") == [1]
+
+
+def test_a_closed_client_sends_nothing() -> None:
+    client = HttpClient("http://127.0.0.1:1")
+    client.close()
+    with pytest.raises(CatalogClosed, match=r"GET /v1/catalog: .* was closed; nothing was sent"):
+        client.ask("GET", "/v1/catalog")
 
 
 @over_http

@@ -75,3 +75,22 @@ def test_a_pinned_dataset_and_its_pickle_outlive_their_credentials(serve: Serve,
         time.sleep(LIFETIME)
     assert pickle.loads(pickle.dumps(pickled)).count_rows() == 10
     assert guarded_s3.guard.denied == []
+
+
+@pytest.mark.slow
+def test_what_writes_rows_in_other_processes_outlives_its_credentials(serve: Serve, guarded_s3: GuardedS3) -> None:
+    guarded_s3.guard.lifetime = LIFETIME
+    server = serve()
+    RestNamespace(uri=server.url).create_table(CreateTableRequest(id=["w", "a"]), stream(rows(0, 10)))
+    with Catalog.connect(server.url, namespace="w") as catalog, catalog.begin() as tx:
+        writer = tx.row_writer("a")
+        assert tx.describe("a").storage_options["aws_secret_access_key"] not in repr(writer)
+        pickled = pickle.dumps(writer)
+        parts = []
+        for start in (10, 20):
+            parts.append(pickle.loads(pickled).write(rows(start, start + 10)))
+            time.sleep(LIFETIME)
+        tx.add_written(writer, parts)
+    with Catalog.connect(server.url, namespace="w") as catalog:
+        assert catalog.read("a").num_rows == 30
+    assert guarded_s3.guard.denied == []

@@ -50,7 +50,7 @@ def test_what_is_copied_into_the_image_exists() -> None:
     assert copied
     assert all((REPOSITORY / path).is_file() and str(Path(path).parent) in kept for path in copied)
     [extras] = re.findall(r"^ARG EXTRAS=(\S+)", DOCKERFILE, re.MULTILINE)
-    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {"dev", "spark"}
+    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {"dev", "ray", "spark"}
     assert DOCKERFILE.rindex("USER 10001:10001") > DOCKERFILE.rindex("RUN ")
 
 

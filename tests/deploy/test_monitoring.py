@@ -16,17 +16,18 @@ import yaml
 
 from lance_core.storage.wrappers.metered import KINDS, OUTCOMES
 from namespace_server.metrics.measures import PREFIX
-from namespace_server.observation import BatchOutcome, FlipOutcome
+from namespace_server.observation import BatchOutcome, FlipOutcome, ForwardingOutcome
 from scripts import generate_metrics
 
 REPOSITORY = Path(__file__).parents[2]
 ALERTS = REPOSITORY / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = REPOSITORY / "deploy" / "grafana" / "dashboard.json"
-GUIDE = REPOSITORY / "docs" / "guide" / "operations.md"
+GUIDE = REPOSITORY / "docs" / "guide" / "monitoring.md"
 OF_TARGETS = {"job", "instance"}
 WORDS = {
     ("batch_seconds", "outcome"): get_args(BatchOutcome),
     ("flips", "outcome"): get_args(FlipOutcome),
+    ("forwarded_seconds", "outcome"): get_args(ForwardingOutcome),
     ("storage_seconds", "outcome"): OUTCOMES,
     ("storage_seconds", "kind"): KINDS,
     ("collections", "outcome"): ("complete", "partial", "failed"),

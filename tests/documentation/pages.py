@@ -25,6 +25,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for _, found, text in _BLOCK.findall(page.read_text()) if found == language]
 
 
+def commands(page: Path) -> list[str]:
+    """The lines of the blocks of a shell, in order; one that goes on is one line."""
+    return "\n".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+
+
 def literals(page: Path) -> list[str]:
     """What stands between backticks, outside of code blocks."""
     return _LITERAL.findall(_BLOCK.sub("", page.read_text()))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import invoke
-from tests.documentation.pages import REPOSITORY, blocks
+from tests.documentation.pages import REPOSITORY, commands
 
 PAGE = REPOSITORY / "docs" / "guide" / "command-line.md"
 
@@ -21,7 +21,7 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # others left some that write to closed files
     environment: dict[str, str] = {}
     shown = ""
-    for line in "\n".join(blocks(PAGE, "sh")).replace("\\\n", " ").splitlines():
+    for line in commands(PAGE):
         if line.startswith("export "):
             name, _, text = line.removeprefix("export ").partition("=")
             environment[name] = text

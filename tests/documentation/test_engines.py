@@ -25,7 +25,7 @@ MODULES = {
     "Ray": "ray",
     "PyTorch": "torch",
 }
-OWN = {"Polars", "DuckDB", "DataFusion"}
+OWN = {"Polars", "DuckDB", "DataFusion", "Ray"}
 """Engines that development installs."""
 
 

@@ -14,9 +14,9 @@ from tests.documentation.pages import PAGES, REPOSITORY, blocks, name_of
 from tests.server.servers import ServerProcess
 
 WRITTEN_URL = "http://127.0.0.1:2333"
-NEEDS_SPARK = {f"docs/guide/{name}.md" for name in ("clusters", "spark", "sql", "streaming")}
+NEEDS_SPARK = {f"docs/guide/{name}.md" for name in ("clusters", "spark", "spark-tables", "sql", "streaming")}
 RUN = [page for page in PAGES if name_of(page) == "README.md" or name_of(page).startswith("docs/guide/")]
-OWN_TEST = {"docs/guide/engines.md"}
+OWN_TEST = {"docs/guide/authentication.md", "docs/guide/engines.md"}
 WITH_PYTHON = [page for page in RUN if blocks(page, "python") and name_of(page) not in OWN_TEST]
 
 

@@ -12,8 +12,9 @@ import yaml
 from typer.main import get_command
 
 from namespace_server.cli import cli
-from namespace_server.settings import CLIENT_VARIABLES, PREFIX, Settings
-from tests.documentation.pages import PAGES, REPOSITORY, blocks, links, literals, name_of
+from namespace_server.setting_sources import CLIENT_VARIABLES, PREFIX
+from namespace_server.settings import Settings
+from tests.documentation.pages import PAGES, REPOSITORY, commands, links, literals, name_of
 
 PACKAGES = ("lance_core", "namespace_client", "namespace_server", "namespace_tck", "spark_catalog")
 FOLDERS = (*PACKAGES, "tests", "docs", "examples", "benchmarks", "scripts", "openapi", "protos")
@@ -83,8 +84,7 @@ def _resolves(name: str) -> bool:
 
 @pages
 def test_commands_have_the_options_that_are_shown(page: Path) -> None:
-    lines = "\n".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
-    shown = [shlex.split(line, comments=True) for line in lines if "lance-namespace " in line]
+    shown = [shlex.split(line, comments=True) for line in commands(page) if "lance-namespace " in line]
     inline = [shlex.split(text) for text in literals(page) if text.startswith("lance-namespace ")]
     for words in [*shown, *inline]:
         start = next(place for place, word in enumerate(words) if word.endswith("lance-namespace"))
@@ -107,10 +107,10 @@ def test_settings_that_are_named_exist(page: Path) -> None:
     assert {name for name in named if name.split("__")[0] not in fields} == set()
 
 
-def test_every_route_of_the_specification_is_on_the_page_of_the_http_api() -> None:
+def test_every_route_of_the_specification_is_on_the_pages_of_the_http_api() -> None:
     served = yaml.load((REPOSITORY / "openapi" / "lance-namespace.yaml").read_text(), yaml.CSafeLoader)["paths"]
     routes = {f"{method.upper()} {path}" for path, methods in served.items() for method in methods}
-    written = set(literals(REPOSITORY / "docs" / "reference" / "wire.md"))
+    written = {text for page in (REPOSITORY / "docs" / "reference").glob("wire*.md") for text in literals(page)}
 
     assert routes <= written
     assert {text for text in written if re.fullmatch(r"(GET|POST) /v1/\S+", text)} <= routes

@@ -129,7 +129,7 @@ def run(
                 faults.step()
 
         works = {client.name: partial(act, client) for client in clients}
-        _at_one_time({**works, "faults": disturb, "beside": partial(beside, over)}, recorder, end)
+        at_one_time({**works, "faults": disturb, "beside": partial(beside, over)}, recorder, end)
     report = _check(seed, place, recorder)
     if report.sound:
         try:
@@ -161,7 +161,7 @@ def run_rounds(
                 meeting.abort()
                 raise
 
-        _at_one_time({client.name: partial(act, client) for client in clients}, recorder, time.monotonic())
+        at_one_time({client.name: partial(act, client) for client in clients}, recorder, time.monotonic())
     return _check(seed, place, recorder)
 
 
@@ -207,7 +207,7 @@ def _make_tables(root: str) -> dict[str, str]:
         return {table_id[-1]: state.uri for table_id, state in catalog.access.pins().tables.items()}
 
 
-def _at_one_time(works: Mapping[str, Callable[[], None]], recorder: Recorder, end: float) -> None:
+def at_one_time(works: Mapping[str, Callable[[], None]], recorder: Recorder, end: float) -> None:
     """Do each work in a thread of its own. What it raises, and work that does not end, is a failure of the history."""
 
     def attempt(name: str, work: Callable[[], None]) -> None:

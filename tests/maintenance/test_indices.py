@@ -216,7 +216,7 @@ def test_a_plan(ground: Ground) -> None:
     report = maintenance(ground, defaults=POLICY).plan()
     [outcome] = report.outcomes
     assert (outcome.status, outcome.indices, outcome.unindexed_rows) == (TableStatus.PLANNED, ("BTREE_i",), 20)
-    assert outcome.line() == "g$t: to do: 1 indices to extend (20 rows not covered)"
+    assert outcome.line() == "g$t: to do: 1 index to extend (20 rows not covered)"
     assert report.as_json()["outcomes"][0]["unindexed_rows"] == 20
     assert ground.head(T) == head
 

@@ -227,7 +227,7 @@ def test_adopt(tmp_path: Path) -> None:
     done = run("adopt", "--root", root)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "ws$t: 2 versions"
-    assert "adopted, 1 tables" in done.stdout
+    assert "adopted, 1 table," in done.stdout
     again = run("adopt", "--root", root)
     assert "was managed already" in again.stdout
 
@@ -331,7 +331,7 @@ def test_a_server_extends_indices(tmp_path: Path, start: Callable[..., tuple[sub
     policy = {"unindexed_rows": "1", "quiet_seconds": "0", "compact": "false"}
     given = json.dumps({f"maintenance.{name}": value for name, value in policy.items()})
     assert (
-        "g$t: to do: 1 indices to extend (1 rows not covered)"
+        "g$t: to do: 1 index to extend (1 row not covered)"
         in run("maintain", str(tmp_path), "--dry-run", LANCE_NAMESPACE_MAINTENANCE=given).stdout
     )
     settings = {"LANCE_NAMESPACE_MAINTENANCE_INTERVAL": "1", "LANCE_NAMESPACE_MAINTENANCE": given}
@@ -396,10 +396,10 @@ def test_cleanup(tmp_path: Path) -> None:
     assert (planned.returncode, planned.stderr) == (0, "")
     assert "kept     version 1: tag first" in planned.stdout
     assert "version 2 expired" in planned.stdout
-    assert "1 versions and 2 files would go" in planned.stdout
+    assert "1 version and 2 files would go" in planned.stdout
     assert {path for path in table.rglob("*") if path.is_file()} == before
     done = run("cleanup", str(table), "--older-than", "14d", "--keep", "1")
-    assert "1 versions and 2 files removed" in done.stdout
+    assert "1 version and 2 files removed" in done.stdout
     assert [version["version"] for version in lance.dataset(table).versions()] == [1, 3]
     assert "0 versions and 0 files removed" in run("cleanup", str(table), "--older-than", "14d").stdout
     for arguments, said in (

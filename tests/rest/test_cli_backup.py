@@ -35,7 +35,7 @@ def test_a_backup_and_back(ground: Ground, tmp_path: Path) -> None:
     moment = datetime.now(UTC).isoformat()
     first = run("backup", root, backups, "--at", str(version))
     assert f"catalog version {version} of " in first
-    assert "1 tables, " in first
+    assert "1 table, " in first
     ground.write(T, rows(3, 6))
     ground.catalog.sweep()
     second = json.loads(run("backup", root, backups, "--json"))
@@ -48,8 +48,8 @@ def test_a_backup_and_back(ground: Ground, tmp_path: Path) -> None:
     assert [line.split()[3] for line in lines[:3]] == [str(version), str(second["catalog_version"]), str(version)]
     assert [each["id"] for each in json.loads(run("backups", backups, "--json"))][1] == second["id"]
     assert run("verify-backup", backups).endswith("sound")
-    assert "1 backups, 1 tables, 6 rows" in run("verify-backup", backups, second["id"])
-    assert f"catalog version {second['catalog_version']}, 1 tables" in run(
+    assert "1 backup, 1 table, 6 rows" in run("verify-backup", backups, second["id"])
+    assert f"catalog version {second['catalog_version']}, 1 table" in run(
         "restore", backups, other, "--id", second["id"]
     )
     assert Ground(other).ids(T) == [0, 1, 2, 3, 4, 5]

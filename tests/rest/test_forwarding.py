@@ -23,6 +23,7 @@ from namespace_server.cli import server as server_command
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peer
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.rest.forwarding import Forwarding
 from namespace_server.rest.identity import Authenticator
 from namespace_server.settings import load_settings
@@ -35,14 +36,26 @@ LAST = "http://~"
 KEYS = {"key-of-ann": "ann"}
 
 
+class Outcomes(Observer):
+    """What came of the changes that a server handed on."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def forwarded(self, outcome: ForwardingOutcome, seconds: float) -> None:
+        assert seconds > 0
+        self.found.append(outcome)
+
+
 @dataclass
 class Served:
-    """A server in a thread, and its catalog. `peer` is what its flips tell of it."""
+    """A server in a thread, and its catalog. `peer` is what its flips tell of it, `outcomes` of what it handed on."""
 
     namespace: DirectoryNamespace
     peer: Peer
     url: str
     headers: Mapping[str, str]
+    outcomes: list[str]
 
     def create(self, name: str, key: str | None = None) -> httpx.Response:
         """A batch that declares a table."""
@@ -76,10 +89,11 @@ def served(root: Path, url: str, allowed: set[str], keys: Mapping[str, str]) -> 
     namespace = DirectoryNamespace(root=str(root), durability="none")
     table = namespace.catalog.table
     table.announced = Peer(f"process-of-{url}", url)
-    forwarding = Forwarding(table.announced, frozenset(allowed), table.peers)
+    outcomes = Outcomes()
+    forwarding = Forwarding(table.announced, frozenset(allowed), table.peers, observer=outcomes)
     headers = {"x-api-key": "key-of-ann"} if keys else {}
     with serving(create_app(namespace, Authenticator(keys), forwarding=forwarding)) as at:
-        yield Served(namespace, table.announced, at, headers)
+        yield Served(namespace, table.announced, at, headers, outcomes.found)
 
 
 @pytest.fixture(params=[{}, KEYS], ids=["anonymous", "with keys"])
@@ -101,6 +115,16 @@ def last(tmp_path: Path, *urls: str, keys: Mapping[str, str] | None = None) -> I
         yield server
 
 
+def say(request: BaseHTTPRequestHandler, status: int, name: str | None = "i", **headers: str) -> None:
+    """Answer with a JSON body as the process `name`; None: as another program."""
+    named = {} if name is None else {"x-lance-answered-by": name}
+    request.send_response(status)
+    for header, value in {**headers, **named, "content-length": "2"}.items():
+        request.send_header(header, value)
+    request.end_headers()
+    request.wfile.write(b"{}")
+
+
 def at(server: Served, url: str | None = None) -> Peer:
     """The process of a server, and where it is reached."""
     return Peer(server.peer.instance, url or server.url)
@@ -119,6 +143,7 @@ def test_a_change_is_committed_by_the_server_whose_flips_are_seen(
         assert answer.headers["x-lance-catalog-version"] == "2"
         assert second.committed_by() == str(first.peer)
         assert second.record().principal == keys.get("key-of-ann")
+        assert (first.outcomes, second.outcomes) == ([], ["answered"])
         # An answer is a sign of life, as a flip that is seen is.
         assert at(first) in second.namespace.catalog.table.peers.lately()
 
@@ -128,19 +153,19 @@ def test_servers_know_each_other_by_their_settings(tmp_path: Path) -> None:
     namespace = DirectoryNamespace(root=str(root))
     given = {"root": str(root), "peer_url": "http://b:1"}
     settings = load_settings(None, **given, peers="http://a:1, http://b:1")
-    forwarding = server_command._forwarding(settings, namespace)
+    forwarding = server_command._forwarding(settings, namespace, SILENT)
     assert forwarding is not None
     assert forwarding._allowed == {"http://a:1", "http://b:1"}
     assert forwarding.this == namespace.catalog.table.announced
     assert forwarding.this is not None
     assert forwarding.this.url == "http://b:1"
-    assert server_command._forwarding(load_settings(None, root=str(root)), namespace) is None
+    assert server_command._forwarding(load_settings(None, root=str(root)), namespace, SILENT) is None
     with pytest.raises(ValidationError, match="expected both or none"):
         load_settings(None, **given)
     (tmp_path / "ca.pem").write_text("no certificate")
     broken = load_settings(None, **given, peers="http://a:1", peer_ca=tmp_path / "ca.pem")
     with pytest.raises(typer.Exit):
-        server_command._forwarding(broken, namespace)
+        server_command._forwarding(broken, namespace, SILENT)
 
 
 def test_a_rejection_is_answered_as_it_is(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
@@ -241,11 +266,7 @@ def test_a_slow_server_is_waited_for(tmp_path: Path) -> None:
         asked.append(request.path)
         if request.command == "POST":
             time.sleep(1.8)
-        request.send_response(409 if request.command == "POST" else 200)
-        request.send_header("x-lance-answered-by", "i")
-        request.send_header("content-length", "2")
-        request.end_headers()
-        request.wfile.write(b"{}")
+        say(request, 409 if request.command == "POST" else 200)
 
     with listen(answer) as slow, last(tmp_path, slow) as server:
         server.sees(Peer("i", slow))
@@ -272,15 +293,13 @@ def test_a_lost_answer_makes_no_second_commit(
 def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> None:
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers["content-length"]))
-        request.send_response(status)
-        request.send_header("x-lance-answered-by", "i")
-        request.send_header("content-length", "0")
-        request.end_headers()
+        say(request, status)
 
     with listen(answer) as other, last(tmp_path, other) as server:
         server.sees(Peer("i", other))
         assert server.create("a").status_code == 200
         assert server.committed_by() == str(server.peer)
+        assert server.outcomes == ["undecided"]
 
 
 @pytest.mark.parametrize("name", [None, "j"])
@@ -292,17 +311,13 @@ def test_an_answer_of_another_process_is_none(
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers["content-length"]))
-        request.send_response(status)
-        if name is not None:
-            request.send_header("x-lance-answered-by", name)
-        request.send_header("content-length", "2")
-        request.end_headers()
-        request.wfile.write(b"{}")
+        say(request, status, name)
 
     with listen(answer) as other, last(tmp_path, other) as server:
         server.sees(Peer("i", other))
         assert server.create("a").status_code == 200
         assert server.committed_by() == str(server.peer)
+        assert server.outcomes == ["unreachable"]
     assert f"expected an answer of {other}, found status {status} of another process" in caplog.text
 
 
@@ -312,13 +327,7 @@ def test_what_is_handed_on_is_what_came(tmp_path: Path) -> None:
     def answer(request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["content-length"]))
         seen.append((request.path, {name.lower(): value for name, value in request.headers.items()}, body))
-        request.send_response(404)
-        request.send_header("x-lance-answered-by", "i")
-        request.send_header("content-length", "2")
-        request.send_header("retry-after", "3")
-        request.send_header("set-cookie", "c=d")
-        request.end_headers()
-        request.wfile.write(b"{}")
+        say(request, 404, **{"retry-after": "3", "set-cookie": "c=d"})
 
     with listen(answer) as other, last(tmp_path, other, keys=KEYS) as server:
         server.sees(Peer("i", other))

@@ -19,11 +19,13 @@ import orjson
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest import service
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.serving import ServingOptions
+from tests.directory.releases import make_newer
 from tests.rest.conftest import EchoCatalog, RunningServer
 
 JSON = b"content-type: application/json\r\n"
@@ -479,6 +481,18 @@ class TestReadiness:
             assert (refused.status_code, refused.json()["code"]) == (503, 17)
         released.set()
         wait_until(lambda: httpx.get(f"{url}/health/ready").status_code == 200)
+
+    def test_a_catalog_that_a_newer_release_changed_is_not_ready(self, serve: Any, tmp_path: Path) -> None:
+        url = serve(DirectoryNamespace(root=str(tmp_path / "root"), durability="none")).url
+        assert httpx.post(f"{url}/v1/namespace/a/create", json={}).status_code == 200
+        make_newer(tmp_path / "root", WRITER_FLAGS_KEY, str(1 << 60))
+        url = serve(DirectoryNamespace(root=str(tmp_path / "root"), durability="none")).url
+        refused = httpx.get(f"{url}/health/ready")
+        assert (refused.status_code, refused.json()["code"]) == (503, 17)
+        assert "cannot be written: expected a catalog that release" in refused.json()["error"]
+        assert "99.0.0" in refused.json()["error"]
+        assert httpx.post(f"{url}/v1/namespace/b/create", json={}).status_code == 406
+        assert httpx.get(f"{url}/v1/namespace/$/list").json()["namespaces"] == ["a"]
 
     def test_a_root_that_vanished_is_not_ready_and_takes_no_changes(self, serve: Any, tmp_path: Path) -> None:
         root = tmp_path / "root"

@@ -421,7 +421,7 @@ class TestHealth:
         answer = refused(httpx.get(f"{serve(echo_catalog).url}/health/ready"), 503, 17)
         assert str(failure) not in answer
         assert f"not ready: {failure}" in caplog.text
-        [record] = [record for record in caplog.records if "not ready" in record.message]
+        [record] = [record for record in caplog.records if "not ready" in record.getMessage()]
         assert (record.exc_info is not None) == is_traced
 
 

@@ -15,6 +15,9 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+NO_KEY = "credentials: expected x-api-key or Authorization: Bearer, found neither"
+UNKNOWN_KEY = "credentials: the key is not known"
+"""What a server says that has keys."""
 
 
 class Answer:
@@ -56,13 +59,24 @@ def path_of(*names: str) -> str:
 class ServerProcess:
     """`lance-namespace serve` on a free port. Ends with the `with` block; `start` begins it anew on the same root.
 
-    `environment` is put over that of this process.
+    `environment` is put over that of this process, `keys` has the principals of API keys, and `source` is the directory
+    of the project whose server it is.
     """
 
-    def __init__(self, root: Path | str, *, log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path | str,
+        *,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        keys: Mapping[str, str] | None = None,
+        source: Path = REPOSITORY,
+    ) -> None:
         self.root = root
         self.log = log
-        self._environment = os.environ | (environment or {})
+        self._source = source
+        known = {"LANCE_NAMESPACE_API_KEYS": orjson.dumps(keys).decode()} if keys else {}
+        self._environment = os.environ | (environment or {}) | known
         self.url = ""
         self._process: subprocess.Popen[str] | None = None
         self.start()
@@ -75,7 +89,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                cwd=REPOSITORY,
+                cwd=self._source,
                 env=self._environment,
             )
         assert process.stdout is not None

@@ -6,7 +6,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -230,6 +230,15 @@ def test_retries_are_limited(store: BucketStore, script: Script) -> None:
     assert type(caught.value) is StorageError
 
 
+@pytest.mark.parametrize("retries", [0, 1, 7])
+def test_their_number_is_an_option(kind: str, port: int, script: Script, retries: int) -> None:
+    with closing(open_service(kind, port, client_max_retries=str(retries))) as store:
+        script.answers["object"] = [503] * 10
+        with pytest.raises(StorageError):
+            store.get("object")
+    assert arrivals(script, "object") == 1 + retries
+
+
 def test_a_put_is_unknown_if_any_of_its_attempts_was(store: BucketStore, script: Script) -> None:
     script.answers["object"] = [BREAK, 403]
     with pytest.raises(OutcomeUnknown):
@@ -279,6 +288,7 @@ class TestS3:
         script.answers["slot"] = [301]
         with pytest.raises(StorageError, match="region") as caught:
             store.put_if_absent("slot", b"x")
+        assert "Debug source" not in str(caught.value)
         assert type(caught.value) is StorageError
         assert arrivals(script, "slot") == 1
 

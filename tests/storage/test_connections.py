@@ -38,7 +38,10 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("timeout", "30"), ("timeout", "0s"), ("connect_timeout", "-1s"), ("proxy_url", "proxy:3128")],
+    [
+        *(("timeout", "30"), ("timeout", "0s"), ("connect_timeout", "-1s"), ("proxy_url", "proxy:3128")),
+        *(("client_max_retries", "-1"), ("client_max_retries", "many"), ("client_max_retries", "101")),
+    ],
 )
 def test_values_that_make_no_sense_are_named(kind: str, name: str, value: str) -> None:
     with pytest.raises(StorageError, match=f"storage option {name}: expected"):

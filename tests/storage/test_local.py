@@ -16,7 +16,7 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, ListTableVersionsRequest
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
-from lance_core.storage import durability, renaming
+from lance_core.storage import durability, local, renaming
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from tests.storage.contract import StoreContract, keys, racers
@@ -686,3 +686,39 @@ def test_a_lock_is_on_the_file_that_has_the_name(
         store.replace("t/1", b"ours", if_match=e_tag)
     with renaming.locked(f"{store.root}/t/1") as found:
         assert found.st_size == len(b"theirs")
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("verb", ["put", "publish", "rename_if_absent"])
+def test_a_directory_in_which_no_file_can_be_made_is_told(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, there: bool
+) -> None:
+    """As one of a file system that says that a file is missing where it does not let one be made."""
+    store.put("staged", b"x")
+    store.put("directory/other", b"x")
+    place = "directory" if there else "missing"
+
+    def refusing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def refuse(*arguments: Any, **options: Any) -> Any:
+            if any(f"/{place}" in str(argument) for argument in arguments):
+                if call is os.mkdir and there:
+                    raise FileExistsError(errno.EEXIST, "there")
+                raise FileNotFoundError(errno.ENOENT, "refused")
+            return call(*arguments, **options)
+
+        return refuse
+
+    for name in ("open", "link", "mkdir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    monkeypatch.setattr(local, "rename_to_vacant", refusing(local.rename_to_vacant))
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: store.put(f"{place}/x", b"x"),
+        "publish": lambda: store.publish("staged", f"{place}/x", b"x"),
+        "rename_if_absent": lambda: store.rename_if_absent("staged", f"{place}/x"),
+    }
+    with pytest.raises(StorageError, match=f"{place}: expected a directory in which files can be made") as told:
+        calls[verb]()
+    assert type(told.value) is StorageError
+    monkeypatch.undo()
+    assert store.get("staged") == b"x"
+    assert not (tmp_path / "missing").exists()

@@ -121,8 +121,8 @@ def test_what_cannot_be_run_is_status_2(arguments: tuple[str, ...], message: str
 
 
 def test_headers_are_sent(tmp_path: Path) -> None:
-    environment = {"LANCE_NAMESPACE_API_KEYS": '{"a-key-of-some-length-0123456789abcdef": "tester"}'}
-    with ServerProcess(tmp_path / "root", log=tmp_path / "log", environment=environment) as running:
+    keys = {"a-key-of-some-length-0123456789abcdef": "tester"}
+    with ServerProcess(tmp_path / "root", log=tmp_path / "log", keys=keys) as running:
         refused = tck("--url", running.url, "--only", "namespace_exists")
         key = "x-api-key: a-key-of-some-length-0123456789abcdef"
         allowed = tck("--url", running.url, "--only", "namespace_exists", "--header", key)

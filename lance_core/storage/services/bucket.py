@@ -115,6 +115,10 @@ class Bucket(ABC):
     def classify(self, error: Exception) -> Failure:
         """Classify an exception of one of the methods."""
 
+    def text(self, error: BaseException) -> str:
+        """What such an exception says, for people."""
+        return str(error)
+
     @abstractmethod
     def disconnect(self) -> None:
         """Close the connections."""

@@ -37,6 +37,11 @@ class FailedAnswer(NamedTuple):
     code: str = ""
 
 
+def without_debug_form(error: BaseException) -> str:
+    """The first part of what an error says."""
+    return str(error).partition(_DEBUG_PART)[0]
+
+
 def refusal(error: Exception) -> FailedAnswer | Failure:
     """The answer that an error of obstore stands for; what the failure means if there was no answer."""
     if isinstance(error, ValueError | InvalidPathError | NotSupportedError):

@@ -1,7 +1,8 @@
 """Translates Lance's storage options into the arguments of s3fs, adlfs and gcsfs.
 
 The keys are those of the Rust object_store crate, with and without the prefix of the service. Of the options of its
-HTTP client `connect_timeout`, `timeout` and `proxy_url` are followed; the others, and those for retries, are ignored.
+HTTP client `connect_timeout`, `timeout` and `proxy_url` are followed, and `client_max_retries`, which is Lance's own;
+the others are ignored.
 """
 
 from __future__ import annotations
@@ -43,6 +44,15 @@ class Options:
         if found is None or int(found[1]) == 0:
             raise StorageError(f"storage option {name}: expected a duration such as 500ms, 30s or 2m, found {value!r}")
         return int(found[1]) * _UNITS[found[2]]
+
+    def number(self, name: str, default: int, *, at_most: int) -> int:
+        """A whole number from 0 on."""
+        value = self.text(name)
+        if value is None:
+            return default
+        if re.fullmatch("[0-9]{1,9}", value) is None or int(value) > at_most:
+            raise StorageError(f"storage option {name}: expected a whole number from 0 to {at_most}, found {value!r}")
+        return int(value)
 
     def endpoint(self, *names: str) -> str | None:
         """A URL. As in Lance's client, plain HTTP requires `allow_http`."""

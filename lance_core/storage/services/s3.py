@@ -47,7 +47,7 @@ from lance_core.storage.services.bucket import (
     forbid_resending,
     on_loop,
 )
-from lance_core.storage.services.obstore_errors import FailedAnswer, refusal
+from lance_core.storage.services.obstore_errors import FailedAnswer, refusal, without_debug_form
 from lance_core.storage.services.options import DEFAULT_CONNECTIONS, Connections
 
 if TYPE_CHECKING:
@@ -225,6 +225,9 @@ class S3Bucket(Bucket):
         answer = await client.list_objects_v2(Bucket=self.name, Prefix=prefix, Delimiter="/", **where)
         found = tuple(item["Prefix"] for item in answer.get("CommonPrefixes", ()))
         return Page((), answer.get("NextContinuationToken"), found)
+
+    def text(self, error: BaseException) -> str:
+        return without_debug_form(error)
 
     def classify(self, error: Exception) -> Failure:
         if isinstance(error, BaseError | FileNotFoundError | ValueError):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lance_core.amounts import counted
 from lance_core.data import count_staged
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
@@ -56,10 +57,10 @@ class VerificationReport:
         """The report for a terminal."""
         for problem in self.problems:
             yield f"damaged: {problem.key}: {problem.text}"
-        verdict = f"{len(self.problems):,} problems" if self.problems else "sound"
+        verdict = counted(len(self.problems), "problem") if self.problems else "sound"
         yield (
-            f"{self.destination}: {len(self.backups):,} backups, {self.tables:,} tables, {self.rows:,} rows, "
-            f"{self.files:,} files, {self.read:,} bytes: {verdict}"
+            f"{self.destination}: {counted(len(self.backups), 'backup')}, {counted(self.tables, 'table')}, "
+            f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}, {counted(self.read, 'byte')}: {verdict}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -10,12 +10,9 @@ a copy removes it if it does not put the manifest back. Others go a day later, w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
 
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from namespace_server.directory.model.root_layout import COLLECTION
-
-_DIRECTORY: Final = "/expiring/"
+from namespace_server.directory.model.root_layout import COLLECTION, EXPIRING
 
 
 def write_copies(store: ObjectStore, run: str, writer: str, manifests: Mapping[str, bytes]) -> dict[str, str]:
@@ -23,15 +20,14 @@ def write_copies(store: ObjectStore, run: str, writer: str, manifests: Mapping[s
 
     `writer` is a new uuid. Raises `StorageError`.
     """
-    keys = {path: f"{run}{_DIRECTORY}{writer}/{path}" for path in manifests}
-    for _ in store.map(lambda path: store.put_if_absent(keys[path], manifests[path], durable=False), list(manifests)):
-        pass
+    keys = {path: f"{run}/{EXPIRING}/{writer}/{path}" for path in manifests}
+    store.map(lambda path: store.put_if_absent(keys[path], manifests[path], durable=False), list(manifests))
     return keys
 
 
 def copies_of(store: ObjectStore, paths: Collection[str]) -> Iterator[ObjectMeta]:
     """The copies of manifests that were at one of these keys, of all runs. One listing. Raises `StorageError`."""
     for meta in store.list(COLLECTION):
-        _, found, copy = meta.path.partition(_DIRECTORY)
+        _, found, copy = meta.path.partition(f"/{EXPIRING}/")
         if found and copy.partition("/")[2] in paths:
             yield meta

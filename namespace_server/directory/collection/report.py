@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
+from lance_core.amounts import counted
 from namespace_server.directory.orphans.report import Orphan, Total
 
 _SHOWN: Final = 10
@@ -98,7 +99,7 @@ class CollectionReport:
         for reason, each in self.removed.items():
             yield f"{verb}: {_words(each)} {reason}"
         if self.expired:
-            yield f"{'would expire' if self.is_dry_run else 'expired'}: {self.expired:,} versions of tables"
+            yield f"{'would expire' if self.is_dry_run else 'expired'}: {counted(self.expired, 'version')} of tables"
         for location in self.purged:
             yield f"{'would be purged' if self.is_dry_run else 'purged'}: {location}"
         if self.too_young.files:
@@ -115,9 +116,9 @@ class CollectionReport:
         for location, problem in self.not_judged.items():
             yield f"not judged: {location}: {problem}"
         if self.left_out:
-            yield f"not looked at: {self.left_out:,} locations of tables that did not change"
+            yield f"not looked at: {counted(self.left_out, 'location')} of tables that did not change"
         if self.unknown:
-            yield f"kept: {self.unknown:,} files of unknown names"
+            yield f"kept: {counted(self.unknown, 'file')} of unknown names"
         if not self.complete:
             yield "the rest is left to the next run"
         yield (
@@ -137,4 +138,4 @@ def by_location(orphans: Iterable[Orphan]) -> dict[str, Total]:
 
 
 def _words(total: Total) -> str:
-    return f"{total.files:,} file{'' if total.files == 1 else 's'}, {total.size:,} bytes"
+    return f"{counted(total.files, 'file')}, {counted(total.size, 'byte')}"

@@ -26,14 +26,14 @@ from lance_core.cleanup.kinds import UUID_PATTERN
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.committing.removals import remove_if
-from namespace_server.directory.model.root_layout import COLLECTION, collection_key
+from namespace_server.directory.model.root_layout import COLLECTION, EXPIRING, collection_key
 
 _FORMAT: Final = 1
 _ENTRIES: Final = 10_000
 """The most objects in one plan."""
 _AT_ONCE: Final = 128
 _SECOND: Final = timedelta(seconds=1)
-_NAME: Final = re.compile(rf"({COLLECTION}/{UUID_PATTERN})/(?:(plan|done|clock)(?:-([0-9]+))?|expiring/.+)", re.ASCII)
+_NAME: Final = re.compile(rf"({COLLECTION}/{UUID_PATTERN})/(?:(plan|done|clock)(?:-([0-9]+))?|{EXPIRING}/.+)", re.ASCII)
 _COMPRESSED: Final = b"\x1f\x8b"
 
 

@@ -164,14 +164,14 @@ class Sweep:
         found = zip(paths, self._store.map(self._find, paths), strict=True)
         data = {path: content for path, content in found if content is not None}
         copies = write_copies(self._store, run, str(uuid.uuid4()), data)
-        gone = remove_all(self._store, going, self.swept, names_come_back=True) & data.keys()
+        there = remove_all(self._store, going, self.swept, names_come_back=True) & data.keys()
         self._sync(location)
         unnamed = {item.path for item in self._without_references(location, going)}
-        for path in gone - unnamed:
+        for path in there - unnamed:
             if self._find(copies[path]) is not None:  # else this process was held for a day
                 self._put_back(path, data[path])
         with suppress(StorageError):  # what the store refuses to remove goes with the files of the run
-            self._store.delete_all([key for path, key in copies.items() if path in unnamed or path not in gone])
+            self._store.delete_all([key for path, key in copies.items() if path in unnamed or path not in there])
 
     def _remove_catalog_versions(self, removals: Sequence[Removal]) -> None:
         """Remove versions of the catalog, the lowest first, durably: those that are left are one unbroken run."""

@@ -2,7 +2,8 @@
 
 `Committer._commit_changes` is the loop: plan on a snapshot, write, flip; after a conflict again, on the newer snapshot.
 One thread at a time commits a group: the batches that queued meanwhile. Then it promotes what the flip published, while
-the next one flips. Several processes on one root are safe: only the compare-and-set on `__manifest` decides.
+the next one flips. On a bucket the next one is planned and staged as soon as the slot is won (F8). Several processes on
+one root are safe: only the compare-and-set on `__manifest` decides.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from namespace_server.directory.committing.record_maintenance import RecordMaint
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.turns import Turns
+from namespace_server.directory.committing.unproved_flip import UnprovedFlip
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import (
     Flip,
@@ -91,6 +93,7 @@ class _OtherChanges:
     plan: Callable[[CatalogSnapshot], Changes]
     table_metadata: Mapping[str, str] | None = None
     strict: bool = False
+    tries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,8 @@ class Committer:
         self._leftovers = Leftovers(store)
         self._turns = Turns(table)
         self._queue = FlipQueue(limits.group_size)
+        self._ahead = UnprovedFlip()  # the last flip that was handed over; for the thread that flips
+        self._ahead.settle(committed=True)
         self.last_commit = 0.0
 
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
@@ -188,20 +193,24 @@ class Committer:
         *,
         table_metadata: Mapping[str, str] | None = None,
         strict: bool = False,
+        tries: int | None = None,
     ) -> CatalogSnapshot:
         """Commit changes that are no batch: record maintenance, or the adoption of a root.
 
-        `plan` may be called several times, each time with a newer snapshot. Returns the newest snapshot; without
-        changes and metadata nothing is written. Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`.
+        `plan` may be called several times, each time with a newer snapshot, at most `tries` times if they are given.
+        Returns the newest snapshot; without changes and metadata nothing is written. Raises `CommitOutcomeUnknown`,
+        `CatalogBusy`, `StorageError`.
         """
         with self._queue.flipping():
-            _, snapshot = self._commit_changes([], _OtherChanges(plan, table_metadata, strict))
+            self._await_ahead()
+            _, snapshot = self._commit_changes([], _OtherChanges(plan, table_metadata, strict, tries))
         return snapshot
 
-    def flush_record_maintenance(self) -> None:
-        """Do the record maintenance that waits, in flips of its own. Raises as `commit_changes`."""
+    def flush_record_maintenance(self, *, tries: int | None = None) -> None:
+        """Do the record maintenance that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
         while waiting := self._record_maintenance.waiting:
-            self.commit_changes(self._record_maintenance.plan_alone)
+            snapshot = self.commit_changes(self._record_maintenance.plan_alone, tries=tries)
+            self._promoter.forget(self._record_maintenance.conclude(snapshot))  # what other servers did counts, too
             if self._record_maintenance.waiting >= waiting:
                 return
 
@@ -216,9 +225,13 @@ class Committer:
         exception only those outcomes are unknown whose commit step had begun.
         """
         self._observer.group(len(group))
+        own = UnprovedFlip()
         try:
+            ahead = self._await_ahead(group)
             self._turns.wait()
-            return self._conclude(*self._commit_changes(group))
+            published = self._conclude(*self._commit_changes(group, ahead=ahead, own=own))
+            own.settle(committed=True)
+            return published
         except CommitOutcomeUnknown as unknown:
             reason = unknown.reason
             _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, reason))
@@ -231,33 +244,51 @@ class Committer:
             _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped"))
             self._queue.decide(group)
             raise
+        finally:
+            own.settle(committed=False)
         return []
 
+    def _await_ahead(self, group: Sequence[PendingBatch] = ()) -> UnprovedFlip | None:
+        """The last flip, if it is not proved yet and the group may be planned on it; else waits until it is settled."""
+        ahead = self._ahead
+        if group and not ahead.is_settled and not self._turns.are_taken and ahead.is_apart_from(group):
+            return ahead
+        ahead.is_committed()
+        return None
+
     def _commit_changes(
-        self, group: Sequence[PendingBatch], changes: _OtherChanges | None = None
+        self,
+        group: Sequence[PendingBatch],
+        changes: _OtherChanges | None = None,
+        *,
+        ahead: UnprovedFlip | None = None,
+        own: UnprovedFlip | None = None,
     ) -> tuple[GroupAttempt, CatalogSnapshot]:
         """The commit loop: plan, write, flip, until it is committed; after a conflict again, on the newer snapshot.
 
         Every round counts as a try, also one that finds a newer catalog version, an unmanaged version or a missing file
         beside writing; only a lost flip is followed by a wait. Verdicts that hold without the flip are given at once
-        (P7); the other batches are planned again.
+        (P7); the other batches are planned again. The first try is planned on the flip `ahead`, if there is one; not
+        knowing yet what stands above heads, it adopts and removes nothing. `own` is handed over to the next group.
 
         Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
         Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
         """
-        snapshot, found = self._table.current, NOTHING_FOUND
-        for tries in range(1, self._limits.tries + 1):
+        snapshot, found = self._table.current if ahead is None else ahead.snapshot, NOTHING_FOUND
+        most = self._limits.tries if changes is None or changes.tries is None else changes.tries
+        for tries in range(1, most + 1):
             began = time.monotonic()
             with self._observer.step("plan"):
                 attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
                 flip = self._prepare(attempt, changes)
             try:
                 with self._observer.step("stage"):
-                    observed = self._write(attempt, flip)
+                    observed = self._write(attempt, flip, ahead)
             except BaseException:
                 self._leftovers.add(attempt, flip)
                 raise
-            if observed.newest.version != snapshot.version:
+            stands, ahead = ahead is None or ahead.is_committed(), None
+            if not stands or observed.newest.version != snapshot.version:
                 self._leftovers.add(attempt, flip)
                 snapshot, found = observed.newest, NOTHING_FOUND
                 continue
@@ -268,14 +299,17 @@ class Committer:
             _decide(attempt, snapshot, only_final=True)
             if flip is None:
                 return attempt, snapshot
-            outcome = self._send(flip, attempt, tries)
+            outcome = self._send(flip, attempt, tries, own)
             if isinstance(outcome, FlipCommitted):
                 self._turns.flipped(flip.version, time.monotonic() - began)
                 return attempt, outcome.snapshot
             if isinstance(outcome, FlipUnknown):
                 raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
+            if isinstance(outcome, FlipSuperseded) and own is not None:
+                own.settle(committed=False)
+                self._queue.resume()
             snapshot, found = self._await_next_try(flip, attempt, outcome, tries), NOTHING_FOUND
-        raise CatalogBusy(attempt.context.attempt, self._limits.tries)
+        raise CatalogBusy(attempt.context.attempt, most)
 
     def _prepare(self, attempt: GroupAttempt, changes: _OtherChanges | None) -> Flip | None:
         """The flip of an attempt; None when nothing changes. A flip of batches carries record maintenance along."""
@@ -294,10 +328,10 @@ class Committer:
             outline=attempt.outline(),
         )
 
-    def _write(self, attempt: GroupAttempt, flip: Flip | None) -> _Observed:
+    def _write(self, attempt: GroupAttempt, flip: Flip | None, ahead: UnprovedFlip | None) -> _Observed:
         """Write what the flip makes reachable and look at storage beside it, in one parallel step (S1, P5)."""
         rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
-        newest = Deferred(self._table.refresh)
+        newest = Deferred(partial(self._refresh, ahead))
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, attempt.chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         objects = [item for plan in attempt.plans for item in plan.staged]
@@ -309,6 +343,12 @@ class Committer:
         self._store.gather(calls)
         self._store.sync([key for key, _ in objects])
         return _Observed(newest.result, above.result, changed.result)
+
+    def _refresh(self, ahead: UnprovedFlip | None) -> CatalogSnapshot:
+        """The newest snapshot, after it is known what became of the flip ahead."""
+        if ahead is not None:
+            ahead.is_committed()
+        return self._table.refresh()
 
     def _remove_late(self, path: str, sha256: str) -> None:
         """Remove the file of a version that went with its branch, and that was written late, unless it is another one.
@@ -325,11 +365,17 @@ class Committer:
         else:
             logger.error("%s was written after its branch was deleted, and is removed", path)
 
-    def _send(self, flip: Flip, attempt: GroupAttempt, tries: int) -> FlipOutcome:
-        """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""
+    def _send(self, flip: Flip, attempt: GroupAttempt, tries: int, own: UnprovedFlip | None) -> FlipOutcome:
+        """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused.
+
+        On a bucket the next group goes on as soon as the slot is won; a directory proves a flip by a few look-ups.
+        """
         _mark(attempt, sent=True)
+        won = None
+        if own is not None and not own.is_settled and not self._store.local:
+            won = partial(self._hand_over, own, flip)
         try:
-            outcome = self._table.commit(flip)
+            outcome = self._table.commit(flip, won)
         except StorageError:
             self._observer.flip("failed", tries)
             _mark(attempt, sent=False)
@@ -356,6 +402,12 @@ class Committer:
             self._leftovers.add(attempt, flip, rows=False)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
         return self._table.follow(flip.base, outcome.winner) if isinstance(outcome, FlipLost) else self._table.refresh()
+
+    def _hand_over(self, own: UnprovedFlip, flip: Flip, snapshot: CatalogSnapshot) -> None:
+        """Let the next group be planned on a flip that won its slot (F8)."""
+        own.won(flip, snapshot)
+        self._ahead = own
+        self._queue.release()
 
     def _answer_when_busy(self, pending: PendingBatch) -> Verdict:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""

@@ -34,7 +34,8 @@ class DroppedTableChecks:
             if party.table_id == operation.id
         ]
         if not found:
-            raise TableNotFoundError(f"{place} cannot come back: none of that name was dropped, or its files are gone")
+            reason = "none of that name was dropped, or its files were removed"
+            raise TableNotFoundError(f"{place} cannot come back: {reason}")
         record, party = max(found, key=lambda item: (item[0].catalog_version, item[0].timestamp_ms))
         before = self._before(record, place, TableNotFoundError)
         return DroppedTables((), (_table_before(before, record, party),))

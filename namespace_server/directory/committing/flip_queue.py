@@ -21,7 +21,7 @@ class FlipQueue:
         self._group_size = group_size
         self._changed = threading.Condition()
         self._waiting: deque[PendingBatch] = deque()
-        self._is_flipping = False
+        self._flipping: int | None = None  # the thread that flips
 
     def add(self, batches: Iterable[PendingBatch]) -> None:
         """Let batches wait for a flip."""
@@ -36,8 +36,8 @@ class FlipQueue:
         """
         with self._changed:
             while not all(pending.decided for pending in mine):
-                if not self._is_flipping and any(not pending.taken for pending in mine):
-                    self._is_flipping = True
+                if self._flipping is None and any(not pending.taken for pending in mine):
+                    self._flipping = threading.get_ident()
                     group = [self._waiting.popleft() for _ in range(min(self._group_size, len(self._waiting)))]
                     for pending in group:
                         pending.taken = True
@@ -46,17 +46,23 @@ class FlipQueue:
         return []
 
     def release(self) -> None:
-        """End the flip of the calling thread."""
+        """End the flip of the calling thread. Without effect if it flips no more."""
         with self._changed:
-            self._is_flipping = False
-            self._changed.notify_all()
+            if self._flipping == threading.get_ident():
+                self._flipping = None
+                self._changed.notify_all()
+
+    def resume(self) -> None:
+        """Flip in the calling thread, until `release`, once no other thread does. At once if it flips already."""
+        with self._changed:
+            mine = threading.get_ident()
+            self._changed.wait_for(lambda: self._flipping in {None, mine})
+            self._flipping = mine
 
     @contextmanager
     def flipping(self) -> Iterator[None]:
         """Flip within, once no other thread does; for what is not in the queue."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_flipping)
-            self._is_flipping = True
+        self.resume()
         try:
             yield
         finally:

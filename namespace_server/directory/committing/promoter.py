@@ -365,7 +365,7 @@ class Promoter:
                 try:
                     self._store.sync([path])
                 except NotFound as error:
-                    logger.info("a promoted manifest is gone: %s", error)
+                    logger.info("a promoted manifest was removed: %s", error)
 
     def forget_closed(self, snapshot: CatalogSnapshot) -> None:
         """Forget the versions of records that other processes closed.

@@ -98,8 +98,9 @@ class RecordMaintenance:
                 del self._closing[record.batch_uuid]
             for batch_uuid in [uid for uid in self._reports if snapshot.record(uid) is not None]:
                 del self._reports[batch_uuid]
-            for object_id in list(islice(self._gone, _REMOVALS_PER_FLIP)):
-                del self._gone[object_id]
+            for entry in list(islice(self._gone.values(), _REMOVALS_PER_FLIP)):
+                if not _is_there(entry, snapshot):
+                    del self._gone[entry.object_id]
         return closed
 
 

@@ -27,6 +27,11 @@ class Turns:
         self._seconds = 0.0
         self._shared = False
 
+    @property
+    def are_taken(self) -> bool:
+        """Whether other servers were seen to flip between flips of this one."""
+        return self._shared
+
     def flipped(self, version: int, seconds: float) -> None:
         """Note a flip of this process: the version that it made, and how long writing and committing it took."""
         if self._own and version != self._own + 1:

@@ -20,6 +20,7 @@ from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, VersionEntry
+from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import (
     HIGH_WATER_MARKS,
     KEPT_VERSIONS,
@@ -36,9 +37,10 @@ _VERSIONS: Final = versions_directory(MANIFEST_TABLE)
 
 
 def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot | None, list[Finding]]:
-    """The newest snapshot, None if it cannot be read, and the findings on the versions. Raises `StorageError`.
+    """The newest snapshot, None if it cannot be read, and the findings on the versions.
 
-    Each version from the oldest kept one on is read: one request each, and two listings.
+    Each version from the oldest kept one on is read: one request each, and two listings. Raises `StorageError`,
+    `CatalogTooNew`.
     """
     found: list[Finding] = []
     files = _files_by_version(store)
@@ -48,6 +50,8 @@ def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot |
     try:
         snapshot = ManifestTable(store).refresh_by_listing()
         decoded = list(snapshot.entries())
+    except CatalogTooNew:
+        raise  # a sound catalog of a later release
     except (LanceCoreError, ValueError) as error:
         return None, [Finding("catalog-unreadable", files[newest].path, f"version {newest}: {error}")]
     files |= _files_by_version(store)  # versions that were committed, or removed, since the first listing

@@ -58,7 +58,7 @@ class Examination:
     _versions: int = field(default=0, init=False)
 
     def examine(self) -> ExaminationReport:
-        """The report. Raises TableNotFoundError (4) for one of `tables`, `StorageError`."""
+        """The report. Raises TableNotFoundError (4) for one of `tables`, `StorageError`, `CatalogTooNew`."""
         snapshot, findings = self._examine_catalog()
         if snapshot is None:
             return ExaminationReport(self.store.uri, 0, 0, 0, tuple(findings))

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any, Final
 
+from lance_core.amounts import counted
+
 
 class Severity(IntEnum):
     """How bad a finding is."""
@@ -205,7 +207,8 @@ class ExaminationReport:
         counts = Counter(finding.severity for finding in self.findings)
         found = ", ".join(f"{counts[each]} {each.name.lower()}" for each in reversed(Severity) if counts[each])
         yield (
-            f"{self.root}: catalog version {self.catalog_version}, {self.tables:,} tables, {self.versions:,} versions: "
+            f"{self.root}: catalog version {self.catalog_version}, {counted(self.tables, 'table')}, "
+            f"{counted(self.versions, 'version')}: "
             f"{found or 'sound'}"
         )
 

@@ -150,7 +150,7 @@ def prepare_flip(
     whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. The transaction tells
     the `peer`, if there is one.
 
-    Raises `UnsupportedFeature` for a root that this release can read but must not write, `ValueError` for an overlay.
+    Raises `CatalogTooNew` for a root that this release can read but must not write, `ValueError` for an overlay.
     """
     disk = _disk_of(snapshot)
     rows = [encode_entry(entry) for entry in changes.puts.values()]
@@ -252,6 +252,11 @@ class _FlipBuilder:
         return max(highest, frame.max_fragment_id if frame.HasField("max_fragment_id") else -1) + 1
 
 
+def check_changeable(snapshot: CatalogSnapshot) -> None:
+    """Raise `CatalogTooNew` if this release must not make a version that follows this one."""
+    _disk_of(snapshot).describe_row_file()
+
+
 def _disk_of(snapshot: CatalogSnapshot) -> OnDisk:
     if snapshot.overlay:
         raise ValueError(f"flip on an overlay of catalog version {snapshot.version}: expected the snapshot itself")
@@ -262,7 +267,7 @@ def _disk_of(snapshot: CatalogSnapshot) -> OnDisk:
 
 
 def _next_frame(disk: OnDisk, version: int, table_metadata: Mapping[str, str] | None, strict: bool) -> pb.Manifest:
-    disk.describe_row_file()  # raises UnsupportedFeature
+    disk.describe_row_file()  # raises CatalogTooNew
     frame = pb.Manifest()
     frame.CopyFrom(disk.frame)
     frame.version = version + 1

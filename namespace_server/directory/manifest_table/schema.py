@@ -13,10 +13,12 @@ from lance_core.format.features import Feature, check_readable, check_writable
 from lance_core.format.naming import NamingScheme
 from lance_core.format.schema import TOP_LEVEL, data_file_message
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.apply import WRITER_VERSION
 from namespace_server.directory.manifest_table.fragments import Layout
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row
 from namespace_server.directory.manifest_table.rows import SCHEMA
 from namespace_server.directory.model.entries import Changes, RecordEntry
+from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.history import FlipOutline
 from namespace_server.directory.model.snapshot import Disk
 
@@ -76,9 +78,15 @@ class OnDisk(Disk):
         return bool(self.frame.table_metadata.get(MANAGED_KEY) == "true")
 
     def describe_row_file(self) -> pb.DataFile:
-        """`row_file_of` this version, computed once for a line of flips."""
+        """`row_file_of` this version, computed once for a line of flips.
+
+        Raises `CatalogTooNew` for a version that flips of this release would break.
+        """
         if self.row_file is None:
-            self.row_file = row_file_of(self.frame)
+            try:
+                self.row_file = row_file_of(self.frame)
+            except UnsupportedFeature as error:
+                raise too_new("change", self.frame, error) from error
         return self.row_file
 
 
@@ -124,6 +132,18 @@ def row_file_of(frame: pb.Manifest) -> pb.DataFile:
     if not flags.isdigit() or int(flags) & ~KNOWN_FLAGS:
         raise UnsupportedFeature(f"{place} has catalog writer flags {flags}, expected some of {KNOWN_FLAGS}: another's")
     return data_file_message("", frame.fields, size=0, version=frame.data_format.version)
+
+
+def writer_of(manifest: pb.Manifest) -> str:
+    """The program and release that wrote a version of the catalog."""
+    writer = manifest.writer_version
+    return f"{writer.library} {writer.version}".strip() or "an unknown writer"
+
+
+def too_new(verb: str, manifest: pb.Manifest, error: UnsupportedFeature) -> CatalogTooNew:
+    """What to raise for a version of the catalog that this release cannot `verb`: it names who wrote that version."""
+    found = writer_of(manifest)
+    return CatalogTooNew(f"expected a catalog that release {WRITER_VERSION} can {verb}, found one of {found}: {error}")
 
 
 def check_catalog_readable(manifest: pb.Manifest) -> None:

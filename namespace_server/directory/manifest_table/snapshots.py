@@ -20,9 +20,9 @@ from namespace_server.directory.manifest_table.incremental_refresh import NO_FIL
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
-from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline
+from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline, too_new
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew, RootBeingRestored
+from namespace_server.directory.model.errors import CatalogDamaged, RootBeingRestored
 from namespace_server.directory.model.root_layout import RESTORE_CLAIM, kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -218,7 +218,7 @@ class Snapshots:
             return self.refresh_by_listing()
         with self._lock:
             if self._current is snapshot:
-                self._current = _confirmed(snapshot, asked_at)
+                self._current = snapshot.proved(asked_at)
             return self._current or snapshot
 
     def _step_forward(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
@@ -286,7 +286,7 @@ class Snapshots:
             known = self._current
             if known is not None and known.version >= version:
                 suspect = known.version > version and known.listed_at < listed_at  # else it was made since the listing
-                self._current = confirmed = _confirmed(known, listed_at)
+                self._current = confirmed = known.proved(listed_at)
             else:
                 # A version followed before may have been written where a clean-up had removed another one (G8).
                 confirmed = None
@@ -321,7 +321,7 @@ class Snapshots:
         try:
             return self._incremental_refresh.follow(base or CatalogSnapshot(), file, scheme, listed_at)
         except UnsupportedFeature as error:
-            raise CatalogTooNew(f"the catalog cannot be read by this release: {error}") from error
+            raise too_new("read", file.manifest, error) from error
 
     def _parse(self, version: int, scheme: NamingScheme, data: bytes) -> ManifestFile:
         try:
@@ -389,9 +389,3 @@ def _is_manifest_of(snapshot: CatalogSnapshot, data: bytes) -> bool:
     except CorruptFile:
         return False
     return isinstance(snapshot.disk, OnDisk) and attempt == snapshot.disk.attempt
-
-
-def _confirmed(snapshot: CatalogSnapshot, listed_at: float) -> CatalogSnapshot:
-    return CatalogSnapshot(
-        snapshot.version, snapshot.timestamp_ms, snapshot.managed, listed_at, snapshot.state, snapshot.disk
-    )

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import LanceCoreError, StorageError, UnsupportedFeature
+from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.flip import (
     Flip,
@@ -19,6 +19,7 @@ from namespace_server.directory.manifest_table.flip import (
     FlipOutcome,
     FlipSuperseded,
     FlipUnknown,
+    check_changeable,
     prepare_flip,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
@@ -26,7 +27,6 @@ from namespace_server.directory.manifest_table.peers import Peer, Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -92,6 +92,10 @@ class ManifestTable:
         """The newest snapshot that this process knows, if there is one. Never reads storage."""
         return self._snapshots.known
 
+    def check_changeable(self) -> None:
+        """Raise `CatalogTooNew` if this release must not change the newest version that this process knows."""
+        check_changeable(self.current)
+
     def refresh(self) -> CatalogSnapshot:
         """See `Snapshots.refresh`."""
         return self._snapshots.refresh()
@@ -150,21 +154,18 @@ class ManifestTable:
         `attempt` is a fresh uuid (F2). Raises `CatalogTooNew` for a root that this release must not write. See
         `prepare_flip` for the rest.
         """
-        try:
-            return prepare_flip(
-                self._path,
-                snapshot,
-                changes,
-                attempt=attempt,
-                now_ns=self._now(),
-                read=self._snapshots.read_fragment,
-                table_metadata=table_metadata,
-                strict=strict,
-                outline=outline,
-                peer=self.announced,
-            )
-        except UnsupportedFeature as error:
-            raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error
+        return prepare_flip(
+            self._path,
+            snapshot,
+            changes,
+            attempt=attempt,
+            now_ns=self._now(),
+            read=self._snapshots.read_fragment,
+            table_metadata=table_metadata,
+            strict=strict,
+            outline=outline,
+            peer=self.announced,
+        )
 
     def stage(self, flip: Flip) -> None:
         """Write the files of a flip, durably, in one parallel step (S1). It may be repeated. Raises `StorageError`.
@@ -182,13 +183,15 @@ class ManifestTable:
         if writes:
             self._store.sync([path for path, _ in flip.files])
 
-    def commit(self, flip: Flip) -> FlipOutcome:
+    def commit(self, flip: Flip, won: Callable[[CatalogSnapshot], None] | None = None) -> FlipOutcome:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
         Only an occupied slot is an answer (F1), and a slot that was won is a commit only if its version is the newest
         afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed its
-        version (G7). Raises `StorageError` when the store refused the write before any answer was lost: nothing was
-        written, and nothing will be.
+        version (G7). Before that is asked, `won` is called with the catalog as it is if the flip is a commit.
+
+        Raises `StorageError` when the store refused the write before any answer was lost: nothing was written, and
+        nothing will be.
         """
         began = elapsed_clock()
         with self._observer.step("flip"):
@@ -198,13 +201,16 @@ class ManifestTable:
         if isinstance(outcome, SlotLost):
             # After a lost answer ours may have stood there, been built on, and been removed since (G9).
             return self._trace(flip, began, won=False) if outcome.answer_was_lost else FlipLost(outcome.data)
+        made = flip.snapshot(flip.base.listed_at)
+        if won is not None:
+            won(made)
         asked_at = elapsed_clock()
         try:
             with self._observer.step("prove"):
                 proved = self._newest.is_newest(flip.version, flip.disk.scheme)
         except StorageError as error:
             return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
-        return self._committed(flip, asked_at) if proved else self._trace(flip, began, won=True)
+        return self._committed(made.proved(asked_at)) if proved else self._trace(flip, began, won=True)
 
     def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
         """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
@@ -213,7 +219,7 @@ class ManifestTable:
         except LanceCoreError as error:
             return FlipUnknown(f"{flip.path} may be written, but the newest version cannot be read: {error}")
         if (won and newest.version == flip.version) or flip.is_part_of(newest):
-            return self._committed(flip, newest.listed_at)
+            return self._committed(flip.snapshot(newest.listed_at))
         if newest.version < flip.version:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
         if elapsed_clock() - began > _RECORD_LIFETIME:
@@ -246,8 +252,7 @@ class ManifestTable:
         except StorageError as error:
             logger.error("%s is no version of the catalog and cannot be removed: %s", flip.path, error)
 
-    def _committed(self, flip: Flip, proved_at: float) -> FlipCommitted:
-        snapshot = flip.snapshot(proved_at)
+    def _committed(self, snapshot: CatalogSnapshot) -> FlipCommitted:
         self._snapshots.accept(snapshot)
         return FlipCommitted(snapshot)
 

@@ -63,6 +63,12 @@ class CatalogSnapshot:
         self.disk = disk
         self.overlay = overlay
 
+    def proved(self, listed_at: float) -> CatalogSnapshot:
+        """The same version, proved once more to be the newest at that time."""
+        return CatalogSnapshot(
+            self.version, self.timestamp_ms, self.managed, listed_at, self._state, self.disk, self.overlay
+        )
+
     @property
     def state(self) -> CatalogState:
         """The maps behind this snapshot, for the code that makes the next one."""

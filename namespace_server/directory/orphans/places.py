@@ -17,6 +17,7 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
     COLLECTION,
     COLLECTION_PERIODS,
+    EXPIRING,
     HIGH_WATER_MARKS,
     KEPT_VERSIONS,
     MAINTENANCE_CLAIMS,
@@ -32,7 +33,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _STAGED: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.{UUID_PATTERN}\.[0-9]+-[0-9]+", re.ASCII)
 _MOVED: Final = re.compile(
-    rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/expiring/{UUID_PATTERN})"
+    rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/{EXPIRING}/{UUID_PATTERN})"
     r"/(.+)/_versions/[^/]+",
     re.ASCII,
 )

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -26,7 +27,7 @@ from namespace_server.directory.committing.record_maintenance import RecordMaint
 from namespace_server.directory.committing.removals import finish_removals
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry
-from namespace_server.directory.model.errors import CatalogDamaged
+from namespace_server.directory.model.errors import CatalogBusy, CatalogDamaged
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.branch_refs import BranchRefs
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 _LEFT_TO_OTHERS: Final = 10.0
 """Seconds for which the open records of other processes are left to them, while these commit."""
+_TRIES: Final = 2
+"""How often a sweep tries to flip for record maintenance alone."""
 EXPIRY_INTERVAL: Final = 60.0
 """Seconds between two looks for expired records, each of which reads all records."""
 
@@ -224,10 +227,15 @@ class Sweeper:
             self._unmanaged_manifests.conclude(pending.batch.uuid, error)
 
     def _flush_record_maintenance(self, snapshot: CatalogSnapshot) -> None:
-        """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown."""
+        """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown.
+
+        While another server is busy this one does not fight for slots: each that it wins costs the other one a flip.
+        What waits is done later, by this server or by one that recovers its records.
+        """
         idle = time.monotonic() - self._committer.last_commit > self._interval
         if snapshot.managed and (idle or self._stopped):
-            self._committer.flush_record_maintenance()
+            with suppress(CatalogBusy):
+                self._committer.flush_record_maintenance(tries=None if self._stopped else _TRIES)
 
 
 def _run(reference: weakref.ref[Sweeper], wake: threading.Event, interval: float) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound, UnsupportedFeature
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_latest, read_manifest
-from namespace_server.directory.manifest_table.schema import MANAGED_KEY, check_catalog_readable, frame_of, row_file_of
+from namespace_server.directory.manifest_table.schema import (
+    MANAGED_KEY,
+    check_catalog_readable,
+    frame_of,
+    row_file_of,
+    writer_of,
+)
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.root_check.report import FoundCatalog, RootFinding, told_by
 
@@ -28,9 +34,8 @@ def look_at_catalog(store: ObjectStore) -> tuple[FoundCatalog | None, list[RootF
         return None, [RootFinding("catalog-unsupported", f"expected a catalog of this release, found {told_by(error)}")]
     except CorruptFile as error:
         return None, [RootFinding("catalog-damaged", f"expected a version of the catalog, found {told_by(error)}")]
-    writer = file.manifest.writer_version
     managed = file.manifest.table_metadata.get(MANAGED_KEY) == "true"
-    found = FoundCatalog(file.version, f"{writer.library} {writer.version}".strip() or "an unknown writer", managed)
+    found = FoundCatalog(file.version, writer_of(file.manifest), managed)
     findings = []
     try:
         check_catalog_readable(file.manifest)

@@ -67,8 +67,8 @@ ROOT_FINDINGS: Final = {
 
 
 def told_by(error: Exception | None) -> str:
-    """What a store says in an error, on one line and without the debug form that obstore adds."""
-    return " ".join(str(error).partition("\n\nDebug source:")[0].split())
+    """What a store says in an error, on one line."""
+    return " ".join(str(error).split())
 
 
 @dataclass(frozen=True, slots=True)

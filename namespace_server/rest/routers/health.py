@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import orjson
-from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError, UnsupportedOperationError
 from starlette.responses import Response
 
 from lance_core.errors import StorageError, system_reason
@@ -46,8 +46,7 @@ class Ready:
                 version = await exchange.service.ready()
             except NotWritable as error:
                 _log.warning("not ready: %s", error.__cause__)
-                reason = system_reason(error.__cause__)
-                why = "the log of the server says why" if reason is None else reason
+                why = _reason(error.__cause__)
                 raise ServiceUnavailableError(f"the root cannot be written: {why}") from error
             except TimeoutError as error:
                 raise ServiceUnavailableError(
@@ -64,6 +63,13 @@ class Ready:
             return Success(orjson.dumps({"status": "ready", "mode": mode, "catalog_version": version}), version)
 
         return ready
+
+
+def _reason(error: BaseException | None) -> str:
+    """Why a root cannot be written, without its place."""
+    if isinstance(error, UnsupportedOperationError):
+        return str(error)
+    return system_reason(error) or "the log of the server says why"
 
 
 ROUTES = (

@@ -21,22 +21,29 @@ from tests.storage.limited import PlainStore
 
 
 @pytest.mark.services
+@pytest.mark.parametrize("service", ["moto_server", "azurite", "fake_gcs"])
 def test_a_directory_to_a_bucket_to_a_bucket_to_a_directory(
-    moto_server: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files of more than some bytes are copied by the store itself where it can, and are hashed in parts."""
+    """Files of more than some bytes are copied by the store itself where it can, and are hashed in parts.
+
+    The service for Google does not speak the protocol that pylance reads with.
+    """
     monkeypatch.setattr(copies, "_WHOLE", 600)
-    options = moto_server.storage_options
+    opens = service != "fake_gcs"
+    emulator: Emulator = request.getfixturevalue(service)
+    options = emulator.storage_options
     ground = build(tmp_path / "root")
     expected = content(ground)
-    first, root, second = (open_store(moto_server.new_root(), options) for _ in range(3))
+    first, root, second = (open_store(emulator.new_root(), options) for _ in range(3))
     try:
         BackupRun(ground.again().catalog, first).make()
-        assert verify(first, storage_options=options).problems == ()
+        problems = verify(first, storage_options=options).problems
+        assert not [problem for problem in problems if opens or "cannot be opened" not in problem.text]
         Restoration(first, root).restore()
         ground.root.rename(tmp_path / "away")
         on_bucket = Ground(tmp_path / "unused", root)
-        for table, branch in ((T, None), (T, BRANCH), (CLONE, None)):
+        for table, branch in ((T, None), (T, BRANCH), (CLONE, None)) if opens else ():
             opened = lance.dataset(root.object_uri(on_bucket.location(table)), storage_options=options)
             opened = opened.checkout_version((branch, None)) if branch else opened
             newest = max(key for key in expected.versions if key[:2] == (tuple(table), branch))
@@ -45,7 +52,7 @@ def test_a_directory_to_a_bucket_to_a_bucket_to_a_directory(
         BackupRun(on_bucket.catalog, second).make()
         Restoration(second, LocalStore(tmp_path / "back", "none")).restore()
         assert content(Ground(tmp_path / "back")) == expected
-        with moto_server.counted() as requests:
+        with emulator.counted() as requests:  # none of a service in another process
             done = BackupRun(on_bucket.again(root).catalog, second).make()
         assert done.copied <= 3  # the rows of the catalog
         assert len(requests) < 80

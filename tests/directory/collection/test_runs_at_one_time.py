@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import lance
 import pytest
@@ -23,6 +24,20 @@ from tests.directory.tables import Ground
 from tests.storage.faults import FaultStore
 
 __all__ = ["two"]
+
+
+@pytest.fixture
+def expired(two: Ground) -> Ground:
+    """Versions 1 to 4 of `g.t` have no row in any kept version of the catalog."""
+    delete_versions(two, 1, 5)
+    let_pass(two)
+    forget_history(two)
+    return two
+
+
+def manifest_of(ground: Ground) -> Path:
+    """The manifest of version 3."""
+    return ground.root / ground.location(T) / "_versions" / manifest_name(3)
 
 
 def knows_no_runs(ground: Ground, monkeypatch: pytest.MonkeyPatch, call: Callable[[Ground], object]) -> None:
@@ -53,67 +68,56 @@ def carry_out(ground: Ground, plans: list[str]) -> None:
 
 @pytest.mark.parametrize("other", ["looks", "goes on with the same plan", "has a plan of its own"])
 def test_a_version_stays_whole_that_is_tagged_while_two_runs_sweep(
-    two: Ground, other: str, monkeypatch: pytest.MonkeyPatch
+    expired: Ground, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    delete_versions(two, 1, 5)
-    let_pass(two)
-    forget_history(two)
-    location = two.location(T)
-    manifest, tags, tag = two.root / location / "_versions" / manifest_name(3), Tags(two.store, location), late_tag(two)
-    store = FaultStore(LocalStore(two.root, "none"))
+    location = expired.location(T)
+    manifest, tags, tag = manifest_of(expired), Tags(expired.store, location), late_tag(expired)
+    store = FaultStore(LocalStore(expired.root, "none"))
     if other == "has a plan of its own":
-        Collector(two.again(LocalStore(two.root, "none")).catalog).collect(budget=Budget(removals=0))
-    earlier = unfinished_plans(two.store)
+        Collector(expired.again(LocalStore(expired.root, "none")).catalog).collect(budget=Budget(removals=0))
+    earlier = unfinished_plans(expired.store)
 
     def meanwhile(verb: str, _path: str) -> None:
         if verb == "list" and not manifest.exists() and not tags.list():
             tag()
             if other == "looks":
-                knows_no_runs(two.again(LocalStore(two.root, "none")), monkeypatch, collect)
+                knows_no_runs(expired.again(LocalStore(expired.root, "none")), monkeypatch, collect)
             else:
-                carry_out(two, earlier or unfinished_plans(two.store))
+                carry_out(expired, earlier or unfinished_plans(expired.store))
 
     store.before(meanwhile)
-    knows_no_runs(two.again(store), monkeypatch, collect)
+    knows_no_runs(expired.again(store), monkeypatch, collect)
     assert tags.list()
-    assert two.canonical(T) == [3, 5]
-    dataset = lance.dataset(str(two.root / location), version=3)
+    assert expired.canonical(T) == [3, 5]
+    dataset = lance.dataset(str(expired.root / location), version=3)
     dataset.validate()
     assert dataset.to_table().num_rows == 9
-    assert [path.name for path in (two.root / COLLECTION).glob("*/expiring/**/*.manifest")] == [manifest_name(3)]
-    let_pass(two)
-    collect(two)
+    assert [path.name for path in (expired.root / COLLECTION).glob("*/expiring/**/*.manifest")] == [manifest_name(3)]
+    let_pass(expired)
+    collect(expired)
     dataset.validate()
-    assert not list((two.root / COLLECTION).glob("*/expiring"))
+    assert not list((expired.root / COLLECTION).glob("*/expiring"))
 
 
-def test_a_manifest_is_not_put_back_once_its_copy_is_gone(two: Ground) -> None:
+def test_a_manifest_is_not_put_back_once_its_copy_is_gone(expired: Ground) -> None:
     """The run was held for a day: another one removed the files."""
-    delete_versions(two, 1, 5)
-    let_pass(two)
-    forget_history(two)
-    location = two.location(T)
-    manifest, tags, tag = two.root / location / "_versions" / manifest_name(3), Tags(two.store, location), late_tag(two)
-    store = FaultStore(LocalStore(two.root, "none"))
+    manifest, tags, tag = manifest_of(expired), Tags(expired.store, expired.location(T)), late_tag(expired)
+    store = FaultStore(LocalStore(expired.root, "none"))
 
     def hold(verb: str, _path: str) -> None:
         if verb == "list" and not manifest.exists() and not tags.list():
-            for copy in (two.root / COLLECTION).glob("*/expiring/*/**/*.manifest"):
+            for copy in (expired.root / COLLECTION).glob("*/expiring/*/**/*.manifest"):
                 copy.unlink()
             tag()
 
     store.before(hold)
-    collect(two.again(store))
-    assert two.canonical(T) == [5]
+    collect(expired.again(store))
+    assert expired.canonical(T) == [5]
 
 
-def test_copies_of_a_run_that_died_keep_files_for_a_day(two: Ground) -> None:
-    delete_versions(two, 1, 5)
-    let_pass(two)
-    forget_history(two)
-    location = two.location(T)
-    manifest = two.root / location / "_versions" / manifest_name(3)
-    store = FaultStore(LocalStore(two.root, "none"))
+def test_copies_of_a_run_that_died_keep_files_for_a_day(expired: Ground) -> None:
+    manifest, data = manifest_of(expired), expired.root / expired.location(T) / "data"
+    store = FaultStore(LocalStore(expired.root, "none"))
 
     def die(verb: str, _path: str) -> None:
         if verb == "list" and not manifest.exists():
@@ -121,16 +125,16 @@ def test_copies_of_a_run_that_died_keep_files_for_a_day(two: Ground) -> None:
 
     store.before(die)
     with pytest.raises(StorageError, match="killed"):
-        collect(two.again(store))
-    copies = [meta.path for meta in two.store.list(COLLECTION) if "/expiring/" in meta.path]
+        collect(expired.again(store))
+    copies = [meta.path for meta in expired.store.list(COLLECTION) if "/expiring/" in meta.path]
     assert copies
-    collect(two)
-    assert two.canonical(T) == [5]
-    assert len(list((two.root / location / "data").iterdir())) > 1
-    let_pass(two)
-    collect(two)  # removes the copies, after it has looked
-    assert not [path for path in copies if (two.root / path).exists()]
-    let_pass(two)
-    collect(two)
-    assert len(list((two.root / location / "data").iterdir())) == 1
-    assert list_runs(two.store).unfinished == []
+    collect(expired)
+    assert expired.canonical(T) == [5]
+    assert len(list(data.iterdir())) > 1
+    let_pass(expired)
+    collect(expired)  # removes the copies, after it has looked
+    assert not [path for path in copies if (expired.root / path).exists()]
+    let_pass(expired)
+    collect(expired)
+    assert len(list(data.iterdir())) == 1
+    assert list_runs(expired.store).unfinished == []

@@ -19,6 +19,7 @@ import lance
 import pytest
 from lance_namespace.errors import LanceNamespaceError
 
+from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
@@ -320,6 +321,29 @@ def test_a_head_is_never_gone(ground: Ground, dead: bool) -> None:
     assert {3, 4} <= set(ground.ids(PERSON)), "3: an acknowledged batch is gone"
     run = Run(ground.root, work_only)
     run.check(PERSON)
+
+
+def test_a_head_that_gets_its_name_late_is_the_newest_again(ground: Ground) -> None:
+    """Meanwhile its name was taken, another version built on that, and a clean-up removed what had the name."""
+    ground.make_table(*PERSON)
+    ground.catalog.sweep()
+    transaction = ground.transaction(PERSON, rows(3, 5))
+    name = f"{ground.location(PERSON)}/_versions/{manifest_name(2)}"
+    store = FaultStore(LocalStore(ground.root, "none"))
+    held = ground.again(store)
+
+    def hold(_verb: str, path: str) -> None:
+        if path == name:
+            go_on()
+            ground.unmanaged_append(PERSON, rows(10, 11))
+            append_above(ground)
+            (ground.root / name).unlink()
+
+    go_on = store.before(hold)
+    held.batch(transaction)
+
+    assert ground.canonical(PERSON) == [1, 2]
+    assert ground.ids(PERSON) == list(range(5))
 
 
 def test_a_version_that_is_promoted_between_two_looks_keeps_its_row(two_tables: Ground) -> None:

@@ -16,7 +16,14 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
 from namespace_server.directory.committing import promoter as promoter_module
-from tests.directory.committing.test_reused_branches import DEV, BucketLike, append, create, make_again_only
+from tests.directory.committing.test_reused_branches import (
+    DEV,
+    BucketLike,
+    append,
+    commit_late,
+    create,
+    make_again_only,
+)
 from tests.directory.tables import Ground, as_operation
 from tests.directory.taken_names import TABLE
 from tests.storage.faults import Crashed, Fault, FaultStore
@@ -103,6 +110,16 @@ def test_a_promotion_that_arrives_after_the_branch_was_made_again(
     assert not second_version(branch).exists()
     other.batch(append(other, 50, 52))
     assert config(other)[0] == 2
+
+
+def test_a_promotion_takes_back_what_it_wrote_late_although_all_its_files_are_there(
+    branch: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that wrote it sees that its branch was made again: no other one has looked."""
+    commit_late(branch, configure(branch, "revived"), monkeypatch)
+
+    assert not second_version(branch).exists()
+    assert config(branch.again()) == (1, {})
 
 
 def test_a_branch_that_was_not_made_again_does_not_come_back(branch: Ground, late: bytes) -> None:

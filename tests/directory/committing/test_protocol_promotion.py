@@ -90,6 +90,27 @@ class TestM5GoneVersions:
         assert fresh.catalog.snapshot().version_entry(tuple(T), None, 1) is None
         assert fresh.canonical(T) == [2, 3, 4]
 
+    def test_a_head_of_which_no_manifest_is_left_is_not_called_gone(self, broken: Ground, faults: FaultStore) -> None:
+        """A clean-up removes no head: this is damage, and the record stays open."""
+        request = broken.stage(T, rows(3, 4))
+        faults.fail(Fault.CRASH_BEFORE, when=is_promotion)
+        with pytest.raises(Crashed):
+            broken.batch(request)
+        fresh = broken.again()
+        versions = fresh.root / fresh.location(T) / "_versions"
+        (versions / f"{2**64 - 4}.manifest").write_bytes((versions / f"{2**64 - 2}.manifest").read_bytes())
+        snapshot = fresh.catalog.snapshot()
+        head = snapshot.head(tuple(T))
+        assert head is not None
+        staged = fresh.catalog.promoter.locate(head, snapshot).staged_path
+        assert staged is not None
+        (fresh.root / staged).unlink()
+
+        fresh.catalog.promoter.promote([head], snapshot)
+
+        assert not fresh.catalog.promoter.is_promoted(head, snapshot)
+        assert fresh.catalog.promoter.finish_records(snapshot.open_records(), snapshot) == []
+
 
 class TestM6TakenNames:
     def test_the_row_stands_and_the_unmanaged_commit_is_committed_again(

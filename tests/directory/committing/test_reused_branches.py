@@ -136,20 +136,24 @@ def test_a_commit_held_anywhere_leaves_no_version_in_the_new_branch(
     assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die) > 10
 
 
-def test_a_late_write_of_a_bucket_is_taken_back(branch: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The put of a promotion arrives when the branch has been made again: there its number is the next one."""
+def commit_late(branch: Ground, operation: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit version 2 of the branch. As on a bucket, the put of its promotion arrives when that was made again."""
     monkeypatch.setattr(promoter_module, "_AT_ONCE", -1.0)
     store = BucketLike(LocalStore(branch.root, "none"))
     held = branch.again(store)
-    operation = append(branch, 100, 101)
 
     def arrive(verb: str, path: str) -> None:
-        if verb == "put_if_absent" and path.endswith(f"tree/dev/_versions/{manifest_name(2)}"):
+        if verb == "put_if_absent" and path.endswith(f"tree/{DEV}/_versions/{manifest_name(2)}"):
             go_on()
             make_again_only(branch.again())
 
     go_on = store.before(arrive)
     held.batch(operation)
+
+
+def test_a_late_write_of_a_bucket_is_taken_back(branch: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the branch that was made again its number is the next one."""
+    commit_late(branch, append(branch, 100, 101), monkeypatch)
 
     assert not (branch.root / branch.location(TABLE) / "tree/dev/_versions" / manifest_name(2)).exists()
     assert ids(branch.root) == [0, 1, 2]

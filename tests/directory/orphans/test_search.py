@@ -25,6 +25,7 @@ from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.compaction.scratch import Scratch
 from lance_core.errors import StorageError
 from lance_core.format.manifest import encode_manifest_file
+from lance_core.format.naming import NamingScheme, manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
@@ -33,6 +34,7 @@ from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans import OrphanReport, find_orphans
+from tests.directory.breaking import is_promotion
 from tests.directory.scene import Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
 from tests.emulators import Emulator
@@ -84,6 +86,46 @@ def test_lost_files_are_found_among_many(two: Ground, monkeypatch: pytest.Monkey
     files = sum(path.is_file() for path in uri(two, T).rglob("*"))
     monkeypatch.setattr(survey, "_MANY", files - 1)
     assert sorted(paths(two)) == sorted(lost)
+
+
+@pytest.mark.parametrize("moves", [3, 99])
+def test_a_manifest_that_has_another_name_at_each_reading(two: Ground, moves: int) -> None:
+    """What it names is known once it is read, or the table is not judged."""
+    two.write(T, rows(9, 10), "overwrite")  # version 3 alone names its deletion file
+    two.catalog.sweep()
+    names = [uri(two, T) / "_versions" / manifest_name(3, scheme) for scheme in (NamingScheme.V2, NamingScheme.V1)]
+    left = iter(range(moves))
+    store = FaultStore(LocalStore(two.root, "none"))
+
+    def move(verb: str, path: str) -> None:
+        there, free = names if names[0].exists() else reversed(names)
+        if verb != "list" and two.root / path == there and next(left, None) is not None:
+            there.rename(free)
+
+    store.before(move)
+    report = find_orphans(store, now=datetime.now(UTC) + timedelta(days=30), older_than=timedelta(days=7))
+    assert report.orphans == ()
+    assert list(report.not_judged) == ([two.location(T)] if moves == 99 else [])
+
+
+def test_a_staged_manifest_that_is_committed_after_it_was_read(two: Ground) -> None:
+    """It stays the only name of its version: its promotion is lost."""
+    request = two.stage(T, rows(6, 7))
+    staged = two.store.relative_path(request["create_table_version"]["manifest_path"])
+    lossy, store = (FaultStore(LocalStore(two.root, "none")) for _ in range(2))
+    lossy.fail(Fault.LOST_REQUEST, when=is_promotion, times=99)
+    read: list[str] = []
+
+    def commit(verb: str, path: str) -> None:
+        if path == staged:
+            read.append(verb)
+        elif read and two.head(T) == 3:
+            two.again(lossy).batch(request)
+
+    store.before(commit)
+    report = find_orphans(store, now=datetime.now(UTC) + timedelta(days=30), older_than=timedelta(days=7))
+    assert two.head(T) == 4
+    assert (report.orphans, report.not_judged) == ((), {})
 
 
 # -- crashes, lost answers and rejected batches

@@ -18,10 +18,12 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
+from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import PURGING, TableEntry, changes_of
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from tests.directory.breaking import is_flip
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
@@ -309,7 +311,7 @@ def test_after_its_window_it_does_not_come_back(ground: Ground) -> None:
     ground.call("drop_table", id=T)
     let_pass(ground)
     collect(ground)
-    with pytest.raises(TableNotFoundError, match="its files are gone"):
+    with pytest.raises(TableNotFoundError, match="its files were removed"):
         ground.call("undrop_table", id=T)
 
 
@@ -328,6 +330,38 @@ def test_a_version_that_was_not_promoted_before_the_drop_comes_back(ground: Grou
     ground.call("undrop_table", id=T)
     ground.catalog.sweep()
     assert ground.ids(T) == list(range(9))
+
+
+def test_a_version_whose_name_another_writer_took_before_the_drop_comes_back(ground: Ground) -> None:
+    ground.catalog.sweep()
+    location = ground.location(T)
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.startswith(f"{location}/_versions/"), times=9)
+    other = ground.again(store)
+    other.batch(ground.transaction(T, rows(6, 9)))
+    other.call("drop_table", id=T)
+    lance.write_dataset(rows(100, 101), str(ground.root / location), mode="append")
+    ground.catalog.sweep()
+    ground.make_namespace("h")
+    assert [record.state for record in ground.catalog.snapshot().open_records()] == ["open"]
+    let_pass(ground)
+    collect(ground, {"gc.dropped.window": "30d"})
+    ground.call("undrop_table", id=T)
+    ground.catalog.sweep()
+    assert ground.ids(T) == list(range(9))
+
+
+def test_versions_of_a_dropped_table_are_durable_before_their_record_is_closed(ground: Ground) -> None:
+    canonical = f"{ground.location(T)}/_versions/{manifest_name(3)}"
+    ground.batch(ground.transaction(T, rows(6, 9)))
+    ground.call("drop_table", id=T)
+    store = FaultStore(LocalStore(ground.root, "fsync"))
+    other = ground.again(store)
+    other.catalog.sweep()
+    other.make_namespace("h")
+    assert not other.catalog.snapshot().open_records()
+    flip = next(write for write in store.writes if is_flip(write))
+    assert canonical in {path for number, path in store.synced if number <= flip.number}
 
 
 def test_the_record_of_a_dropped_table_is_closed_once_its_versions_are_promoted(ground: Ground) -> None:

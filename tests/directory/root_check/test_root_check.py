@@ -13,19 +13,20 @@ import pytest
 from typer.testing import CliRunner
 
 from lance_core.commit.handlers import ExternalManifestHandler
-from lance_core.format.manifest import encode_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
-from lance_core.versions import find_latest, read_manifest
+from lance_core.transaction.apply import WRITER_LIBRARY
 from namespace_server.cli import cli
 from namespace_server.directory.manifest_table.schema import COLLECTED, FENCE, READER_FLAGS_KEY, WRITER_FLAGS_KEY
+from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.orphans import find_orphans
 from namespace_server.directory.root_check import RootCheck, RootReport
 from namespace_server.directory.root_check.exclusion import Racer, RacerOutcome, what_is_wrong
 from namespace_server.directory.root_check.report import ROOT_FINDINGS
+from tests.directory.releases import make_newer
 from tests.directory.root_check.broken_stores import BROKEN
 from tests.directory.tables import Ground
 from tests.emulators import Emulator
@@ -197,18 +198,18 @@ def root(made: Path, tmp_path: Path) -> Path:
     [(WRITER_FLAGS_KEY, str(FENCE | COLLECTED | 1 << 34)), (READER_FLAGS_KEY, "1"), (WRITER_FLAGS_KEY, "new")],
 )
 def test_a_catalog_of_a_newer_release(root: Path, key: str, value: str) -> None:
-    def change(path: Path) -> None:
-        store = LocalStore(root)
-        file = read_manifest(store, find_latest(store, MANIFEST_TABLE))
-        file.manifest.table_metadata[key] = value
-        path.write_bytes(encode_manifest_file(file.manifest, file.transaction, file.indices))
-
-    newest = min((root / MANIFEST_TABLE / "_versions").glob("*.manifest"))
-    change(newest)
+    make_newer(root, key, value)
     report = RootCheck(LocalStore(root)).check()
     [finding] = report.findings
     assert (finding.code, report.usable) == ("catalog-unsupported", False)
+    assert f"one of {WRITER_LIBRARY} 99.0.0: " in finding.text
     assert f"flags {value}" in finding.text
+    with pytest.raises(CatalogTooNew) as refused:
+        Ground(root).make_namespace("h")
+    assert f"one of {WRITER_LIBRARY} 99.0.0: " in str(refused.value)
+    assert f"flags {value}" in str(refused.value)
+    examined = CliRunner().invoke(cli, ["doctor", str(root)])
+    assert (examined.exit_code, "damage" in examined.stdout) == (2 if key == READER_FLAGS_KEY else 0, False)
 
 
 def test_a_damaged_catalog(root: Path) -> None:

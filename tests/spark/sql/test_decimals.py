@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from namespace_client.http import CatalogServer
 from spark_catalog import GraphWrite
-from spark_catalog.tables.types import readable_by_lance
+from table_data.arrow.memory import readable_by_lance
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from spark_catalog import CatalogServer
 from spark_catalog.requirements import has_transactions, spark_version
-from spark_catalog.tables.types import readable_by_lance, spark_schema
+from spark_catalog.tables.types import spark_schema
+from table_data.arrow.memory import readable_by_lance
 
 
 def test_java_is_of_the_version_of_python(sql: SparkSession) -> None:

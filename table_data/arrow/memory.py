@@ -1,0 +1,55 @@
+"""Arrow data in memory as Lance needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+def readable_rows(rows: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
+    """Rows whose columns are `readable_by_lance`. A stream stays one."""
+    if not any(_holds_decimal(field.type) for field in rows.schema):
+        return rows
+    if isinstance(rows, pa.Table):
+        return pa.table([readable_by_lance(column) for column in rows.columns], schema=rows.schema)
+
+    def readable() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            yield pa.RecordBatch.from_arrays(
+                [readable_by_lance(column) for column in batch.columns], schema=rows.schema
+            )
+
+    return pa.RecordBatchReader.from_batches(rows.schema, readable())
+
+
+def readable_by_lance(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The same values in memory that Lance reads; a copy where they lie in another way.
+
+    Lance needs decimals at multiples of 16 bytes. Arrow streams and files, Spark and Ray align them to 8. Spark 4.1
+    leaves out the offsets of nested columns without elements, which Lance needs.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([readable_by_lance(chunk) for chunk in column.chunks], column.type)
+    if _has_empty_part(column):
+        return column.take(pa.array(range(len(column)), pa.int64()))
+    if _holds_decimal(column.type) and any(part is not None and part.address % 16 for part in column.buffers()):
+        return pa.concat_arrays([column])
+    return column
+
+
+def _has_empty_part(column: pa.Array) -> bool:
+    if isinstance(column, pa.StructArray):
+        parts = [column.field(number) for number in range(column.type.num_fields)]
+    elif isinstance(column, pa.MapArray):
+        parts = [column.keys, column.items]
+    elif isinstance(column, (pa.ListArray, pa.LargeListArray)):
+        parts = [column.values]
+    else:
+        return False
+    return any(len(part) == 0 or _has_empty_part(part) for part in parts)
+
+
+def _holds_decimal(kind: pa.DataType) -> bool:
+    parts = (kind.field(number).type for number in range(kind.num_fields))
+    return bool(pa.types.is_decimal(kind)) or any(map(_holds_decimal, parts))

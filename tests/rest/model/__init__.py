@@ -1,0 +1,1 @@
+"""A model of forwarding: its rules suffice, and none can be left out."""

@@ -1,0 +1,140 @@
+"""A change is handed by one server to another that may be held, lost, or gone, and committed once.
+
+A client sends a change to server B, which hands it to the process that it takes for the committer A. Every message may
+be lost or arrive at any later time. B commits the change itself whenever it gives up waiting, and may die. The client
+sends the change, with its key, to A as well whenever it gives up waiting for B. The address of A may belong to a server
+of another root, or to another program, by the time that something arrives there. Another server commits in between.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+RULES = ("key", "before a commit", "after a lost slot", "for a process", "by the process", "once", "verdicts only")
+
+CHANGE, OTHER = "change", "another"
+
+
+class Work(NamedTuple):
+    """A server's work on a change. It has `seen` so many versions of the catalog, and `knows` the key."""
+
+    at: str = ""
+    seen: int = 0
+    knows: bool = True
+
+
+class State(NamedTuple):
+    """The catalog, the messages that are on their way, and what each process is doing.
+
+    `handed` is A's work on what B handed to it, `sent` its work on what the client sent, `own` that of B. `address` is
+    who has the address of A. `client` is what the client was told.
+    """
+
+    catalog: tuple[str, ...] = ()
+    elsewhere: bool = False
+    address: str = "A"
+    client: str = ""
+    request: bool = False
+    answer: str = ""
+    handed: Work = Work()
+    sent: Work = Work()
+    own: Work = Work()
+    dead: bool = False
+    returned: bool = False
+    others: int = 1
+
+
+class Model:
+    """The steps and invariants with some of the rules."""
+
+    def __init__(self, rules: frozenset[str]) -> None:
+        self.rules = rules
+
+    def steps(self, state: State) -> Iterator[tuple[str, State]]:
+        """Every step that some process or the network can do."""
+        if state.others:
+            yield "another server commits", state._replace(catalog=(*state.catalog, OTHER), others=state.others - 1)
+        if state.address == "A":
+            for owner in ("another root", "another program"):
+                yield f"the address goes to {owner}", state._replace(address=owner)
+        if not state.client and not state.sent.at:
+            yield "the client asks A as well", state._replace(sent=self._begin(state))
+        yield from self._network(state)
+        yield from self._server_b(state)
+        for name in ("handed", "sent"):
+            yield from self._commit(name, state)
+
+    def _network(self, state: State) -> Iterator[tuple[str, State]]:
+        if state.request:
+            gone = state._replace(request=False)
+            yield "the request is lost", gone
+            match state.address:
+                case "A":
+                    yield "A: takes the request", gone._replace(handed=self._begin(state))
+                    yield "A: refuses by a limit of its own", gone._replace(answer="limit")
+                    if "once" not in self.rules:
+                        yield "A: hands it back", gone._replace(returned=True)
+                case "another root" if "for a process" in self.rules:
+                    yield "the other server refuses the request", gone._replace(answer="limit")
+                case "another root":
+                    yield "the other server commits", gone._replace(elsewhere=True, answer="committed")
+                case _:
+                    yield "the other program answers", gone._replace(answer="nonsense")
+        if state.answer:
+            yield "the answer is lost", state._replace(answer="")
+
+    def _server_b(self, state: State) -> Iterator[tuple[str, State]]:
+        if state.dead:
+            if state.own.at == "put":
+                arrived = (*state.catalog, CHANGE) if len(state.catalog) == state.own.seen else state.catalog
+                yield "the last put of B arrives", state._replace(own=Work("done"), catalog=arrived)
+            return
+        if not state.own.at:
+            yield "B: hands the change on", state._replace(request=True, own=Work("waiting"))
+        elif state.own.at == "waiting":
+            if state.answer and self._is_verdict(state.answer):
+                told = state.client or state.answer
+                yield "B: passes the answer on", state._replace(client=told, answer="", own=Work("done"))
+            yield "B: commits itself", state._replace(answer="", own=self._begin(state))
+        yield from self._commit("own", state)
+        yield "B: dies", state._replace(dead=True, own=state.own if state.own.at == "put" else Work("done"))
+
+    def _is_verdict(self, answer: str) -> bool:
+        rule = {"nonsense": "by the process", "limit": "verdicts only"}.get(answer)
+        return rule not in self.rules
+
+    def _begin(self, state: State) -> Work:
+        return Work("look" if "before a commit" in self.rules else "plan", len(state.catalog), "key" in self.rules)
+
+    def _commit(self, name: str, state: State) -> Iterator[tuple[str, State]]:
+        work: Work = getattr(state, name)
+        match work.at:
+            case "look" if work.knows and CHANGE in state.catalog[: work.seen]:
+                yield f"{name}: finds the key", self._decided(name, state)
+            case "look" | "plan":
+                yield f"{name}: plans", state._replace(**{name: work._replace(at="put")})
+            case "put" if len(state.catalog) == work.seen:
+                yield f"{name}: commits", self._decided(name, state._replace(catalog=(*state.catalog, CHANGE)))
+            case "put":
+                again = work._replace(at="look" if "after a lost slot" in self.rules else "plan")
+                yield f"{name}: loses the slot", state._replace(**{name: again._replace(seen=len(state.catalog))})
+
+    def _decided(self, name: str, state: State) -> State:
+        state = state._replace(**{name: Work("done")})
+        if name == "handed":
+            return state._replace(answer="committed") if state.own.at == "waiting" else state
+        return state._replace(client=state.client or "committed")
+
+    def problems(self, state: State) -> Iterator[str]:
+        """The violated invariants of a state."""
+        if state.catalog.count(CHANGE) > 1:
+            yield "a change is committed twice"
+        if state.elsewhere:
+            yield "a change is committed to another root"
+        if state.client == "committed" and CHANGE not in state.catalog:
+            yield "an answer without a commit"
+        if state.client == "nonsense":
+            yield "the answer of another program is passed on"
+        if state.client == "limit":
+            yield "a change is refused by limits of another server"
+        if state.returned:
+            yield "a change goes back and forth"
