@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
+from lance_namespace.errors import LanceNamespaceError, NamespaceNotFoundError, TableNotFoundError
 
-from namespace_server.directory.model.entries import DROPPED, TableEntry
+from namespace_server.directory.model.entries import DROPPED, RecordEntry, TableEntry
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import UndropNamespace, UndropTable
 from namespace_server.directory.model.results import OperationResult
@@ -23,7 +23,7 @@ def undrop(builder: PlanBuilder, index: int, operation: UndropTable | UndropName
 
 def _undrop_table(builder: PlanBuilder, index: int, operation: UndropTable) -> OperationResult:
     """The rows come back that the table had before it was dropped, unless its files are being removed (G14)."""
-    [dropped] = _dropped(builder, index).tables
+    [dropped] = _dropped(builder, index, TableNotFoundError).tables
     require_vacant(builder, operation.new_id)
     table = _bring_back(builder, dropped, operation.new_id)
     return with_properties({"id": list(table.id), "location": table.location}, table.properties)
@@ -31,7 +31,7 @@ def _undrop_table(builder: PlanBuilder, index: int, operation: UndropTable) -> O
 
 def _undrop_namespace(builder: PlanBuilder, index: int, operation: UndropNamespace) -> OperationResult:
     """The namespace comes back with all that was dropped with it, in one flip."""
-    found = _dropped(builder, index)
+    found = _dropped(builder, index, NamespaceNotFoundError)
     require_vacant(builder, operation.id)
     builder.change(found.namespaces)
     for dropped in found.tables:
@@ -40,28 +40,43 @@ def _undrop_namespace(builder: PlanBuilder, index: int, operation: UndropNamespa
     return with_properties({"id": list(operation.id)}, namespace.properties)
 
 
-def _dropped(builder: PlanBuilder, index: int) -> DroppedTables:
+def _dropped(builder: PlanBuilder, index: int, error: type[LanceNamespaceError]) -> DroppedTables:
+    """What verification found, if an operation before did not bring it back. This comes before any other check.
+
+    So the answer is the same whether the operation before is in the same flip or in an earlier one.
+    """
     finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
     if not isinstance(finding, DroppedTables):
         raise TypeError(f"operation {index}: no verification result")
+    for dropped in finding.tables:
+        if _tombstone(builder, dropped) is None:
+            table = dropped.table
+            raise error(
+                f"table {join(table.id)} at {table.location!r} cannot come back: its files are being removed, or it "
+                "came back already"
+            )
     return finding
 
 
-def _bring_back(builder: PlanBuilder, dropped: TableBeforeDrop, table_id: ObjectId) -> TableEntry:
-    """Put the rows of a dropped table under a name, and take it out of its tombstone. Raises TableNotFoundError (4)."""
-    location = dropped.table.location
+def _tombstone(builder: PlanBuilder, dropped: TableBeforeDrop) -> RecordEntry | None:
+    """The record that holds a dropped table until it is purged or comes back."""
     tombstone = builder.work.record(dropped.tombstone)
-    parties = () if tombstone is None or tombstone.state != DROPPED else tombstone.participants
-    if tombstone is None or all(each.location != location for each in parties):
-        raise TableNotFoundError(
-            f"table {join(dropped.table.id)} at {location!r} cannot come back: its files are being removed, or it came "
-            "back already"
-        )
+    if tombstone is None or tombstone.state != DROPPED:
+        return None
+    holds = any(each.location == dropped.table.location for each in tombstone.participants)
+    return tombstone if holds else None
+
+
+def _bring_back(builder: PlanBuilder, dropped: TableBeforeDrop, table_id: ObjectId) -> TableEntry:
+    """Put the rows of a dropped table under a name, and take it out of its tombstone."""
+    tombstone = _tombstone(builder, dropped)
+    assert tombstone is not None, "looked at first"
+    location = dropped.table.location
     require_unused_location(builder, table_id, location)
     table = replace(dropped.table, id=table_id)
-    left = tuple(each for each in parties if each.location != location)
+    left = tuple(each for each in tombstone.participants if each.location != location)
     rows = [replace(row, table_id=table_id) for row in dropped.versions]
     if left:
         builder.change([table, *rows, replace(tombstone, participants=left)])

@@ -288,6 +288,27 @@ def test_what_was_acknowledged_before_the_drop_comes_back(ground: Ground, change
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "object_id", "error"),
+    [("undrop_table", T, TableNotFoundError), ("undrop_namespace", ["g"], NamespaceNotFoundError)],
+)
+def test_of_two_undrops_the_second_finds_nothing(
+    ground: Ground, call: str, object_id: list[str], error: type[LanceNamespaceError]
+) -> None:
+    """Whether they meet in one group, or the second comes later."""
+    if call == "undrop_table":
+        ground.call("drop_table", id=T)
+    else:
+        ground.call("drop_namespace", id=["g"], behavior="Cascade")
+    batches = [ground.namespace.prepare(call, {"id": object_id}).batch for _ in range(2)]
+    first, second = ground.catalog.commit(batches)
+    assert not isinstance(first.verdict, Exception)
+    assert type(second.verdict) is error, second.verdict
+    with pytest.raises(error, match="cannot come back"):
+        ground.call(call, id=object_id)
+    assert ground.ids(T) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_table_that_a_batch_makes_and_drops_was_never_there(ground: Ground) -> None:
     ground.call("rename_table", id=T, new_table_name="moved")
     with pytest.raises(TableNotFoundError, match="none of that name was dropped"):
