@@ -52,15 +52,13 @@ class History:
         head: The version to build on. None for the first version of a table or branch.
         concurrent: Every committed version above the transaction's read version, up to and including the head,
             ascending, each with its transaction.
-        read: The read version. It is needed only if the transaction and a concurrent one changed rows of the same
-            fragment, and is read from its canonical name if it is None.
-        load: Returns a version of the same table or branch by its number, for a Restore; raises `NotFound`. By
-            default canonical names are read.
+        load: Returns a version of the same table or branch by its number; raises `NotFound`. It is called for a
+            Restore, and for the read version if the transaction and a concurrent one changed rows of the same
+            fragment. By default canonical names are read.
     """
 
     head: ManifestFile | None
     concurrent: Sequence[ConcurrentVersion] = ()
-    read: ManifestFile | None = None
     load: Callable[[int], ManifestFile] | None = None
 
 
@@ -204,7 +202,7 @@ def _rebase(
     operation: Operation, transaction: pb.Transaction, head: ManifestFile, history: History, files: TableFiles
 ) -> Rebased | None:
     """Judge the operation against each concurrent version; return it in terms of the head, or None if unchanged."""
-    rows = _DeletedRows(operation, transaction, head, files, history.read)
+    rows = _DeletedRows(operation, transaction, head, files, history.load or files.manifest)
     for file in history.concurrent:
         shared = shared_fragments(operation, file.transaction)
         verdict = judge(operation, file.transaction, rows.context(file, shared))
@@ -244,7 +242,7 @@ class _DeletedRows:
         transaction: pb.Transaction,
         head: ManifestFile,
         files: TableFiles,
-        read: ManifestFile | None,
+        load: Callable[[int], ManifestFile],
     ) -> None:
         self._updated = (
             {fragment.id: fragment for fragment in operation.updated} if isinstance(operation, (Delete, Update)) else {}
@@ -252,8 +250,9 @@ class _DeletedRows:
         self._read_version = transaction.read_version
         self._head = head
         self._files = files
-        self._read = read
-        self._before: dict[int, pb.DataFragment] | None = None
+        self._load = load
+        self._read: ManifestFile | None = None
+        self._before: dict[int, pb.DataFragment] = {}
         self._ours: dict[int, BitMap] = {}
         self.complete: dict[int, BitMap] = {}
         """All rows in the operation's deletion files, by fragment id, of the fragments requested so far."""
@@ -298,8 +297,7 @@ class _DeletedRows:
         if identifier in self._ours:
             return
         if self._read is None:
-            self._read = self._files.manifest(self._read_version)
-        if self._before is None:
+            self._read = self._load(self._read_version)
             self._before = find_fragments(self._read.outline, self._updated.keys())
         fragment = self._before.get(identifier)
         before = BitMap() if fragment is None else self._files.deleted_rows(self._read.outline, fragment)

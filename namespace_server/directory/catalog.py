@@ -16,6 +16,7 @@ from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import Deferred, ObjectStore
 from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
+from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.committer import CommitLimits, Committer
 from namespace_server.directory.committing.group_planner import AttemptContext, PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
@@ -60,7 +61,8 @@ class CatalogOptions:
     stage_max_age: timedelta = timedelta(days=3)
     record_retention: timedelta = timedelta(days=1)
     record_limit: int = 100_000
-    manifest_cache_bytes: int = 64 << 20
+    manifest_cache_bytes: int = 48 << 20
+    transaction_cache_bytes: int = 16 << 20
     limits: Limits = field(default_factory=Limits)
     allowed_locations: tuple[str, ...] = ()
     implicit_namespaces: bool = False
@@ -93,6 +95,7 @@ class StoredCatalog:
         self.record_maintenance = RecordMaintenance(self.group_limit)
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
+        self.transactions = CommittedTransactions(self.manifests, options.transaction_cache_bytes)
         self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance, observer)
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
@@ -112,6 +115,7 @@ class StoredCatalog:
             self.verifier,
             reader,
             self.manifests,
+            self.transactions,
             self.promoter,
             self.record_maintenance,
             CommitLimits(self.group_limit, options.tries),
@@ -178,7 +182,7 @@ class StoredCatalog:
             entries={"namespace": len(state.namespaces), "table": len(state.tables), "record": len(state.records)},
             open_records=len(state.open_records),
             unpromoted=self.promoter.backlog(snapshot),
-            caches={"manifests": self.manifests.state},
+            caches={"manifests": self.manifests.state, "transactions": self.transactions.state},
         )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:
@@ -228,7 +232,7 @@ class StoredCatalog:
             above = versions_above(self.store, snapshot, [chain]).get(chain, [])
             snapshot = self.table.refresh()
             table, head = snapshot.table(chain[0]), snapshot.head(*chain)
-            context = AttemptContext(self.store, self.manifests, self.promoter, snapshot)
+            context = AttemptContext(self.store, self.manifests, self.transactions, self.promoter, snapshot)
             if table is not None and head is not None and context.is_promoted(head):
                 sha256 = never_adopted(snapshot, table, chain[1], above, context)
                 if sha256 is not None:

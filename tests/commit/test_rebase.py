@@ -184,7 +184,8 @@ def test_the_read_version_may_be_given(table: Table) -> None:
     next((table.path / "_versions").glob("18446744073709551612.manifest")).unlink()
     head = table.head()
     transaction = encode_transaction(operation, read_version=3)
-    prepared = prepare_commit(transaction, History(head, [head], read), TableFiles(table.store, "t"), now_ns=1)
+    history = History(head, [head], {3: read}.__getitem__)
+    prepared = prepare_commit(transaction, history, TableFiles(table.store, "t"), now_ns=1)
     assert prepared.rebased
     assert prepared.parent == head.identity
     assert prepared.file.manifest.fragments[0].deletion_file.num_deleted_rows == 3

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -22,6 +22,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 from lance_core.errors import StorageError
 from lance_core.format.manifest import Identity
 from lance_core.storage.port import Deferred, ObjectStore
+from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import (
     NOTHING_FOUND,
@@ -64,6 +65,7 @@ from namespace_server.directory.model.operations import Batch, UndropNamespace, 
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.observation import SILENT, BatchOutcome, Observer
 from namespace_server.observation import FlipOutcome as ObservedOutcome
 
@@ -122,6 +124,7 @@ class Committer:
         verifier: Verifier,
         reader: ManifestReader,
         manifests: ManifestCache,
+        transactions: CommittedTransactions,
         promoter: Promoter,
         record_maintenance: RecordMaintenance,
         limits: CommitLimits,
@@ -132,12 +135,13 @@ class Committer:
         self._verifier = verifier
         self._reader = reader
         self._manifests = manifests
+        self._transactions = transactions
         self._promoter = promoter
         self._record_maintenance = record_maintenance
         self._limits = limits
         self._observer = observer
         self._carried = _OtherChanges(record_maintenance.plan)
-        self._planner = GroupPlanner(store, manifests, promoter)
+        self._planner = GroupPlanner(store, manifests, transactions, promoter)
         self._leftovers = Leftovers(store)
         self._turns = Turns(table)
         self._queue = FlipQueue(limits.group_size)
@@ -168,6 +172,8 @@ class Committer:
                 snapshot = self._table.refresh()
             with self._observer.step("verify"):
                 findings = self._verifier.verify(batches, snapshot)
+            if not self._store.local:
+                self._planner.read_ahead(batches, snapshot)  # nobody waits for it but these batches
         except Exception as error:  # noqa: BLE001 - nothing was sent yet
             _log_failure(len(batches), error)
             return [
@@ -424,8 +430,14 @@ class Committer:
         published = [plan for plan in attempt.plans if plan.published]
         for plan in published:
             self._reader.remember(plan.published)
-            self._manifests.keep(plan.published)
+            self._keep(plan.published)
         return published
+
+    def _keep(self, published: Iterable[PlannedVersion]) -> None:
+        """Keep versions in memory that have just become heads."""
+        for version in published:
+            self._manifests.put(version.entry, version.file)
+            self._transactions.keep(version.entry, version.file)
 
     def _finish(self, group: list[PendingBatch], published: list[Plan]) -> bool:
         """Promote the committed versions, then release the decided batches. True when batches of the group wait."""

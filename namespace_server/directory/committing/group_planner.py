@@ -7,10 +7,11 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
+from lance_core.commit.concurrent_commits import ConcurrentVersion
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
 from lance_core.errors import InvalidTransaction, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile
@@ -18,6 +19,7 @@ from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
+from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
 from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
@@ -52,6 +54,9 @@ FoundAbove = Mapping[ChainKey, list[FoundVersion]]
 
 NOTHING_FOUND: FoundAbove = {}
 
+_CHANGES_OF_ROWS: Final = frozenset({"delete", "update"})
+"""Operations that are compared with others row by row, where those changed the same fragments."""
+
 
 @dataclass(slots=True)
 class PendingBatch:
@@ -76,12 +81,18 @@ class AttemptContext:
     """The `PlanningContext` of one attempt at a group, on `snapshot`. Of storage only `promote` writes."""
 
     def __init__(
-        self, store: ObjectStore, manifests: ManifestCache, promoter: Promoter, snapshot: CatalogSnapshot
+        self,
+        store: ObjectStore,
+        manifests: ManifestCache,
+        transactions: CommittedTransactions,
+        promoter: Promoter,
+        snapshot: CatalogSnapshot,
     ) -> None:
         self.attempt = str(uuid.uuid4())
         self.now_ms = time.time_ns() // 1_000_000
         self._store = store
         self._manifests = manifests
+        self._transactions = transactions
         self._promoter = promoter
         self._snapshot = snapshot
         self._planned: dict[CacheKey, ManifestFile] = {}
@@ -139,7 +150,6 @@ class AttemptContext:
         data_storage_version: str | None = None,
     ) -> PreparedCommit:
         """Build the next manifest on the head, anew at every attempt (P2). Raises the engine's conflicts."""
-        read = basis.read if basis.concurrent else None
         files = TableFiles(self._store, branch_base(table.location, branch))
         if basis.cloned is not None:
             _check_origin(files, transaction.clone, basis.cloned)
@@ -147,8 +157,7 @@ class AttemptContext:
             transaction,
             History(
                 None if basis.head is None else self.manifest(basis.head),
-                [self.manifest(entry) for entry in basis.concurrent],
-                None if read is None else self.manifest(read),
+                [self._concurrent(entry) for entry in basis.concurrent],
                 lambda version: self._load(table, branch, version, basis),
             ),
             files,
@@ -161,9 +170,12 @@ class AttemptContext:
             ),
         )
 
+    def _concurrent(self, entry: VersionEntry) -> ConcurrentVersion:
+        return self._planned.get(cache_key(entry)) or self._transactions.version(entry)
+
     def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:
-        """One version of a chain, for a Restore; by its row, because the catalog decides what a number means."""
-        known = (basis.head, *basis.concurrent, self._snapshot.version_entry(table.id, branch, version))
+        """One version of a chain; by its row, because the catalog decides what a number means."""
+        known = (basis.read, basis.head, *basis.concurrent, self._snapshot.version_entry(table.id, branch, version))
         entry = next((found for found in known if found is not None and found.version == version), None)
         if entry is None:
             raise NotFound(f"version {version} of {table.location}: expected a row in the catalog")
@@ -269,9 +281,12 @@ class GroupAttempt:
 class GroupPlanner:
     """Plans groups of batches."""
 
-    def __init__(self, store: ObjectStore, manifests: ManifestCache, promoter: Promoter) -> None:
+    def __init__(
+        self, store: ObjectStore, manifests: ManifestCache, transactions: CommittedTransactions, promoter: Promoter
+    ) -> None:
         self._store = store
         self._manifests = manifests
+        self._transactions = transactions
         self._promoter = promoter
 
     def plan(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
@@ -280,10 +295,11 @@ class GroupPlanner:
         Committed versions that a batch removes or builds on are promoted. On a bucket the manifests that all of them
         need are read first, at once. Raises nothing for a batch that cannot be carried out: its error is its verdict.
         """
-        context = AttemptContext(self._store, self._manifests, self._promoter, snapshot)
+        context = AttemptContext(self._store, self._manifests, self._transactions, self._promoter, snapshot)
         attempt = GroupAttempt(snapshot, context, Overlay(snapshot))
         if not self._store.local:
-            self._read_ahead(group, snapshot, found)
+            self._promote_heads(group, snapshot, found)
+            self.read_ahead([pending.batch for pending in group], snapshot)
         for pending in group:
             unjudged = self._adopt(attempt, pending, found)
             basis = attempt.basis(pending.batch)
@@ -295,17 +311,26 @@ class GroupPlanner:
             attempt.batches.append(PlannedBatch(pending, verdict, final))
         return attempt
 
-    def _read_ahead(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> None:
-        """Do at once what planning would do for one batch after the other: promote heads, and read manifests.
+    def read_ahead(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> None:
+        """Read into memory, at once, what planning would read for one batch after the other.
+
+        That is the head of each chain that gets a version, and of each version since the one that a transaction read
+        its transaction; or its manifest, if rows of the same fragments may have been changed.
+        """
+        heads, concurrent = _versions_to_read(batches, snapshot)
+        self._store.gather([*self._manifests.reads(heads), *self._transactions.reads(concurrent)])
+
+    def _promote_heads(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> None:
+        """Promote at once what planning would promote for one batch after the other.
 
         A head below unmanaged versions is left to `_adopt`, which looks above it again.
         """
-        chains = {(operation.id, operation.branch) for operation in _new_versions(group)} - found.keys()
+        new = _new_versions(pending.batch for pending in group)
+        chains = {(operation.id, operation.branch) for operation in new} - found.keys()
         heads = [head for chain in chains if (head := snapshot.head(*chain)) is not None]
         waiting = [head for head in heads if not self._promoter.is_promoted(head, snapshot)]
         if waiting:
             self._promoter.promote(waiting, snapshot)
-        self._manifests.prefetch(_versions_to_read(group, snapshot), self._store)
 
     def _plan_one(self, attempt: GroupAttempt, pending: PendingBatch, basis: CatalogSnapshot) -> Verdict | None:
         """The verdict of one batch; None if it must wait until another batch of the group is promoted."""
@@ -370,25 +395,31 @@ def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNam
     return None
 
 
-def _versions_to_read(group: Iterable[PendingBatch], snapshot: CatalogSnapshot) -> Iterator[VersionEntry]:
-    """The rows of the heads that new versions are planned on, and of the versions since transactions read theirs.
-
-    Each is given once, however many batches build on it.
-    """
-    lowest: dict[ChainKey, int] = {}
-    for operation in _new_versions(group):
+def _versions_to_read(
+    batches: Iterable[Batch], snapshot: CatalogSnapshot
+) -> tuple[list[VersionEntry], list[VersionEntry]]:
+    """The rows whose manifests planning needs, and those of which it needs the transactions alone."""
+    whole: dict[ChainKey, int] = {}
+    alone: dict[ChainKey, int] = {}
+    for operation in _new_versions(batches):
         chain = (operation.id, operation.branch)
-        top = snapshot.top(*chain)
-        if top is not None:
-            read = operation.transaction.read_version if isinstance(operation, CommitTransaction) else top[0]
-            lowest[chain] = min(lowest.get(chain, top[0]), read)
-    for chain, version in lowest.items():
-        yield from snapshot.versions(*chain, start=version)
+        if (top := snapshot.top(*chain)) is None:
+            continue
+        read = operation.transaction.read_version if isinstance(operation, CommitTransaction) else top[0]
+        if isinstance(operation, CommitTransaction) and read < top[0]:
+            if operation.transaction.WhichOneof("operation") in _CHANGES_OF_ROWS:
+                whole[chain] = min(read, whole.get(chain, read))
+            else:
+                alone[chain] = min(read + 1, alone.get(chain, read + 1))
+        whole.setdefault(chain, top[0])
+    manifests = [entry for chain, version in whole.items() for entry in snapshot.versions(*chain, start=version)]
+    transactions = [entry for chain, version in alone.items() for entry in snapshot.versions(*chain, start=version)]
+    return manifests, transactions
 
 
-def _new_versions(group: Iterable[PendingBatch]) -> Iterator[CommitTransaction | CreateTableVersion]:
-    for pending in group:
-        for operation in pending.batch.operations:
+def _new_versions(batches: Iterable[Batch]) -> Iterator[CommitTransaction | CreateTableVersion]:
+    for batch in batches:
+        for operation in batch.operations:
             if isinstance(operation, CommitTransaction | CreateTableVersion):
                 yield operation
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry, place_of
-from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.observation import CacheState, HitCount
 
 CacheKey = tuple[str, str | None, int, str]
@@ -70,24 +69,26 @@ class ManifestCache:
         file = self.get(entry)
         self._uses.add(hit=file is not None)
         if file is None:
-            file = parse_manifest_file(self._reader.read(entry), expected_version=entry.version, lazily=True)
+            file = self.read(entry)
             self.put(entry, file)
         return file
 
-    def prefetch(self, entries: Iterable[VersionEntry], store: ObjectStore) -> None:
-        """Read what is not cached of the manifests of rows, in parallel, as far as it fits into half of the cache.
+    def read(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row, read and not cached. Raises as `load` does."""
+        return parse_manifest_file(self._reader.read(entry), expected_version=entry.version, lazily=True)
+
+    def reads(self, entries: Iterable[VersionEntry]) -> Iterator[Callable[[], None]]:
+        """A call for each manifest that is not cached, which reads it, as far as all fit into half of the cache.
 
         What cannot be read is left out: where it is needed, `load` says why.
         """
-        missing: list[VersionEntry] = []
         room = self._limit // 2
         for entry in entries:
             room -= _memory(entry.size)
             if room < 0:
-                break
+                return
             if self.get(entry) is None:
-                missing.append(entry)
-        store.map(self._try_to_load, missing)
+                yield partial(self._try_to_load, entry)
 
     def _try_to_load(self, entry: VersionEntry) -> None:
         with suppress(LanceCoreError):
@@ -102,11 +103,6 @@ class ManifestCache:
     def state(self) -> CacheState:
         """How often `load` found a manifest here and how often it read one, and the size."""
         return self._uses.state(self._size)
-
-    def keep(self, planned: Iterable[PlannedVersion]) -> None:
-        """Cache manifests that have just become heads."""
-        for version in planned:
-            self.put(version.entry, version.file)
 
 
 def _memory(size: int) -> int:
