@@ -193,9 +193,9 @@ def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Obs
         tls = settings.peer_tls()
     except OSError as error:  # ssl.SSLError too
         raise refusal(f"settings: certificates of peers: {error}") from error
-    table = namespace.catalog.table
-    table.announced = Peer(secrets.token_hex(8), settings.peer_url)
-    return Forwarding(table.announced, frozenset(settings.peers), table.peers, tls, observer)
+    this, peers = Peer(secrets.token_hex(8), settings.peer_url), namespace.catalog.table.peers
+    peers.join(this, frozenset(settings.peers))
+    return Forwarding(this, peers, tls, observer)
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

@@ -1,10 +1,7 @@
-"""Changes are handed to the server that commits to the root at the moment.
+"""Changes are handed to the server that commits to the root at the moment: see `Peers.committing`.
 
-Servers that share a root and all commit take slots from each other, and each lost slot costs several requests to
-storage. So a server that sees the flips of others hands its changes to one of them, whose groups they join: to the one
-with the lowest URL, which all of them choose alike. It commits them itself where that one does not answer.
-
-Which one commits is a hint that flips tell. A wrong hint costs time, never correctness:
+They are committed here where that one does not answer. Which one commits is a hint that flips tell. A wrong hint costs
+time, never correctness:
 
 * Only URLs that the operator named as peers are called.
 * A change is handed to a process, not to a URL: another process there, of whatever root, refuses it (421). Its answer
@@ -32,7 +29,7 @@ from starlette.types import Scope
 from yarl import URL
 
 from namespace_server.data.change_request import Caller
-from namespace_server.directory.manifest_table.peers import Peer, Peers
+from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
 
@@ -42,8 +39,6 @@ _PATIENCE: Final = 0.5
 """Seconds after which a server that has not answered yet is asked whether it lives, again and again."""
 _SIGN_OF_LIFE: Final = 1.0
 """Seconds in which it must say so, and in which a connection must be made."""
-_AVOIDED: Final = 5.0
-"""Seconds for which a server that failed is not asked again."""
 _NOT_DECIDED: Final = frozenset({401, 403, 405, 408, 413, 421, 429, 431})
 """Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ."""
 _HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-request-id", b"traceparent", b"tracestate")
@@ -68,8 +63,7 @@ class Forwarding:
 
     Args:
         this: this process, as its flips tell it.
-        allowed: URLs of the servers that may be called.
-        peers: those whose flips were seen lately.
+        peers: those whose flips were seen lately, and which of them commits.
         tls: how to trust servers, and which certificate to show them.
         observer: is told what comes of each change that is handed on.
     """
@@ -77,18 +71,15 @@ class Forwarding:
     def __init__(
         self,
         this: Peer,
-        allowed: frozenset[str],
         peers: Peers,
         tls: ssl.SSLContext | bool = True,
         observer: Observer = SILENT,
     ) -> None:
         self.this = this
-        self._allowed = allowed
         self._peers = peers
         self._tls = tls
         self._observer = observer
         self._client: ClientSession | None = None
-        self._avoided: dict[str, float] = {}
         self._looks: dict[str, asyncio.Task[bool]] = {}
 
     async def close(self) -> None:
@@ -96,12 +87,16 @@ class Forwarding:
         if self._client is not None:
             await self._client.close()
 
+    def was_handed(self) -> None:
+        """Note that another server handed a change to this one."""
+        self._peers.was_handed()
+
     async def commit(self, scope: Scope, body: bytes, caller: Caller) -> tuple[Caller, Response | None]:
         """The answer of the server that commits at the moment; None if the change is to be committed here.
 
         It is then to be committed for the caller that is returned, whose key the change has by now.
         """
-        peer = self._committing()
+        peer = self._peers.committing()
         if peer is None:
             return caller, None
         caller = replace(caller, idempotency_key=caller.idempotency_key or str(uuid.uuid4()))
@@ -122,13 +117,6 @@ class Forwarding:
             return "undecided", None
         self._peers.saw(peer)
         return "answered", answer
-
-    def _committing(self) -> Peer | None:
-        """The server that commits at the moment; None if that is this one."""
-        now = time.monotonic()
-        others = (peer for peer in self._peers.lately() if peer.url in self._allowed and peer.url < self.this.url)
-        able = [peer for peer in others if self._avoided.get(peer.url, now) <= now]
-        return min(able, key=lambda peer: peer.url, default=None)
 
     def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _Asked:
         target: bytes = scope["raw_path"]
@@ -188,10 +176,7 @@ class Forwarding:
             return False
 
     def _avoid(self, peer: Peer, found: str) -> None:
-        now = time.monotonic()
-        if self._avoided.get(peer.url, now) <= now:
+        if self._peers.avoid(peer):
             _log.warning(
-                "changes are committed here for %g s: expected an answer of %s, found %s", _AVOIDED, peer.url, found
+                "changes are committed here for %g s: expected an answer of %s, found %s", AVOIDED, peer.url, found
             )
-        self._avoided[peer.url] = now + _AVOIDED
-        self._peers.forget(peer)

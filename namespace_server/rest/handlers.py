@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type, read_type
+from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
@@ -96,7 +97,7 @@ class Commit:
     """A change of the catalog. Some clients send no body where it is `optional`.
 
     The catalog reads the body. The answer about a new table has storage options, unless the request says otherwise.
-    Another server of the root may be asked to commit it.
+    Another server of the root may be asked to commit it: at once, or after a slot was lost to that one.
     """
 
     optional: bool = False
@@ -108,13 +109,20 @@ class Commit:
             service, caller = exchange.service, exchange.caller
             forwarding = service.forwarding_of(exchange.headers)
             body = await exchange.change(optional=self.optional)
+            movable = forwarding is not None
             with service.bodies.hold(body.size):
-                if forwarding is not None:
-                    caller, response = await forwarding.commit(exchange.scope, body.data, caller)
-                    if response is not None:
-                        return response
-                call = await service.prepare(operation, body, caller)
-                committed = await service.commit(call)
+                while True:
+                    if forwarding is not None:
+                        caller, response = await forwarding.commit(exchange.scope, body.data, caller)
+                        if response is not None:
+                            return response
+                    call = await service.prepare(operation, body, caller, movable=movable)
+                    try:
+                        committed = await service.commit(call)
+                    except CommittedElsewhere:
+                        movable = False
+                    else:
+                        break
             if call.vends:
                 committed = await service.with_storage_options(committed)
             return success(service, committed)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -177,12 +178,18 @@ class CatalogService:
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
 
-    async def prepare(self, operation: str, body: EncodedBody, caller: Caller) -> Call[Answer]:
-        """The call that a body asks for; a large one is read in a thread. Raises `InvalidInputError` and others."""
+    async def prepare(
+        self, operation: str, body: EncodedBody, caller: Caller, *, movable: bool = False
+    ) -> Call[Answer]:
+        """The call that a body asks for; a large one is read in a thread. Raises `InvalidInputError` and others.
+
+        `movable`: see `Batch`.
+        """
 
         def prepare() -> Call[Answer]:
             key, principal = caller.idempotency_key, caller.principal
-            return self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
+            call = self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
+            return replace(call, batch=replace(call.batch, movable=True)) if movable else call
 
         return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
 
@@ -201,6 +208,8 @@ class CatalogService:
             return self._forwarding
         if addressee != self.instance:
             raise Misdirected("the change was handed to a process that is not this one; nothing was done")
+        if self._forwarding is not None:
+            self._forwarding.was_handed()
         return None
 
     async def commit(self, call: Call[T]) -> T:

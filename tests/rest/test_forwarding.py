@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -87,13 +88,13 @@ class Served:
 def served(root: Path, url: str, allowed: set[str], keys: Mapping[str, str]) -> Iterator[Served]:
     """A server of `root` that says its URL is `url`, and may call those that are `allowed`."""
     namespace = DirectoryNamespace(root=str(root), durability="none")
-    table = namespace.catalog.table
-    table.announced = Peer(f"process-of-{url}", url)
+    this, peers = Peer(f"process-of-{url}", url), namespace.catalog.table.peers
+    peers.join(this, frozenset(allowed))
     outcomes = Outcomes()
-    forwarding = Forwarding(table.announced, frozenset(allowed), table.peers, observer=outcomes)
+    forwarding = Forwarding(this, peers, observer=outcomes)
     headers = {"x-api-key": "key-of-ann"} if keys else {}
     with serving(create_app(namespace, Authenticator(keys), forwarding=forwarding)) as at:
-        yield Served(namespace, table.announced, at, headers, outcomes.found)
+        yield Served(namespace, this, at, headers, outcomes.found)
 
 
 @pytest.fixture(params=[{}, KEYS], ids=["anonymous", "with keys"])
@@ -170,10 +171,12 @@ def test_servers_know_each_other_by_their_settings(tmp_path: Path) -> None:
     settings = load_settings(None, **given, peers="http://a:1, http://b:1")
     forwarding = server_command._forwarding(settings, namespace, SILENT)
     assert forwarding is not None
-    assert forwarding._allowed == {"http://a:1", "http://b:1"}
-    assert forwarding.this == namespace.catalog.table.announced
-    assert forwarding.this is not None
+    peers = namespace.catalog.table.peers
+    assert forwarding.this == peers.this
     assert forwarding.this.url == "http://b:1"
+    for url in ("http://a:0", "http://a:1", "http://b:1"):
+        peers.saw(Peer("i", url))
+    assert peers.committing() == Peer("i", "http://a:1")
     assert server_command._forwarding(load_settings(None, root=str(root)), namespace, SILENT) is None
     with pytest.raises(ValidationError, match="expected both or none"):
         load_settings(None, **given)
@@ -211,8 +214,80 @@ def test_flips_tell_their_server_to_the_others(tmp_path: Path, first: Served, ke
         assert second.namespace.catalog.table.peers.lately() == [first.peer]
 
 
-def test_the_first_one_hands_nothing_on(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+@contextmanager
+def beaten(server: Served, monkeypatch: pytest.MonkeyPatch, step: str, beat: Callable[[], object]) -> Iterator[None]:
+    """Another server commits while the first flip of a server is `stage`d, or just before its `commit` step."""
+    table, left = server.namespace.catalog.table, [beat]
+    done = getattr(table, step)
+
+    def after_another(*given: Any) -> Any:
+        if left:
+            left.pop()()
+        return done(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(table, step, after_another)
+        yield
+    assert not left
+
+
+@pytest.mark.parametrize("step", ["stage", "commit"], ids=["beside staging", "a lost slot"])
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_change_that_another_server_overtakes_is_handed_to_that_one(
+    tmp_path: Path, first: Served, keys: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, step: str, key: str | None
+) -> None:
+    first.namespace.catalog.table.peers.join(at(first), frozenset())
+    with last(tmp_path, first.url, keys=keys) as second:
+        with beaten(second, monkeypatch, step, lambda: first.create("a")):
+            assert second.create("b", key).status_code == 200
+        assert second.outcomes == ["answered"]
+        assert second.committed_by() == str(at(first))
+        assert second.record().idempotency_key is not None
+        assert key in {None, second.record().idempotency_key}
+        assert second.namespace.newest().version == 2
+
+
+def test_a_change_that_is_overtaken_is_committed_here_if_the_other_one_does_not_answer(
+    tmp_path: Path, first: Served, keys: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens at the URL that the flip of the other one tells."""
+    with last(tmp_path, "http://first", keys=keys) as second:
+        with beaten(second, monkeypatch, "commit", lambda: first.create("a")):
+            assert second.create("b").status_code == 200
+        assert second.outcomes == ["unreachable"]
+        assert second.committed_by() == str(second.peer)
+        assert second.namespace.newest().version == 2
+
+
+def test_what_was_handed_to_a_server_is_committed_there_whoever_overtakes_it(
+    tmp_path: Path, first: Served, keys: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with last(tmp_path, "http://first", keys=keys) as second:
+        asked = {**second.headers, "x-lance-forwarded-to": second.peer.instance}
+        body = {"operations": [{"declare_table": {"id": ["b"]}}]}
+        with beaten(second, monkeypatch, "commit", lambda: first.create("a")):
+            answer = httpx.post(f"{second.url}/v1/table/batch-commit", json=body, headers=asked)
+        assert answer.status_code == 200
+        assert second.outcomes == []
+        assert second.committed_by() == str(second.peer)
+        assert second.namespace.catalog.table.peers.hand_over_since_flip is False  # it flipped since
+
+
+def test_a_server_that_begins_hands_its_changes_to_the_one_that_commits(
+    tmp_path: Path, first: Served, keys: Mapping[str, str]
+) -> None:
+    """Its own URL may be the lower one: only who flipped lately counts."""
+    with served(tmp_path / "root", LAST, set(), keys) as second:
+        assert second.create("a").status_code == 200
+        first.namespace.catalog.table.peers.join(first.peer, frozenset({second.url}))
+        first.sees(at(second))
+        assert first.create("b").status_code == 200
+        assert first.committed_by() == str(second.peer)
+
+
+def test_the_first_one_that_commits_hands_nothing_on(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
     with last(tmp_path, keys=keys) as second:
+        first.create("b")
         first.sees(at(second))
         assert first.create("a").status_code == 200
         assert first.committed_by() == str(first.peer)

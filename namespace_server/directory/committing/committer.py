@@ -58,6 +58,7 @@ from namespace_server.directory.model.errors import (
     CatalogDamaged,
     CatalogTooNew,
     CommitOutcomeUnknown,
+    CommittedElsewhere,
     nothing_done,
 )
 from namespace_server.directory.model.object_ids import ChainKey
@@ -276,6 +277,7 @@ class Committer:
         beside writing; only a lost flip is followed by a wait. Verdicts that hold without the flip are given at once
         (P7); the other batches are planned again. The first try is planned on the flip `ahead`, if there is one; not
         knowing yet what stands above heads, it adopts and removes nothing. `own` is handed over to the next group.
+        Batches that another server may commit are given up as soon as one is to commit them.
 
         Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
         Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
@@ -283,6 +285,8 @@ class Committer:
         snapshot, found = self._table.current if ahead is None else ahead.snapshot, NOTHING_FOUND
         most = self._limits.tries if changes is None or changes.tries is None else changes.tries
         for tries in range(1, most + 1):
+            if self._hand_on(group):
+                return self._planner.plan((), snapshot, NOTHING_FOUND), snapshot
             began = time.monotonic()
             with self._observer.step("plan"):
                 attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
@@ -316,6 +320,18 @@ class Committer:
                 self._queue.resume()
             snapshot, found = self._await_next_try(flip, attempt, outcome, tries), NOTHING_FOUND
         raise CatalogBusy(attempt.context.attempt, most)
+
+    def _hand_on(self, group: Sequence[PendingBatch]) -> bool:
+        """Give up the batches that another server may commit, if one is to do that. True if that leaves none.
+
+        Nothing of them was sent, or it lost its slot for certain.
+        """
+        if not group or self._table.peers.committing() is None:
+            return False
+        for pending in group:
+            if pending.verdict is None and pending.batch.movable:
+                pending.verdict = CommittedElsewhere(pending.batch.uuid)
+        return all(pending.verdict is not None for pending in group)
 
     def _prepare(self, attempt: GroupAttempt, changes: _OtherChanges | None) -> Flip | None:
         """The flip of an attempt; None when nothing changes. A flip of batches carries record maintenance along."""
@@ -454,6 +470,8 @@ class Committer:
 
     def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:
         for pending in decided:
+            if isinstance(pending.verdict, CommittedElsewhere):
+                continue
             self._observer.batch(_outcome_of(pending.verdict), seconds)
             if isinstance(pending.verdict, BatchConflict):
                 self._observer.conflict(pending.verdict.operation, pending.verdict.committed)

@@ -42,13 +42,14 @@ class Turns:
         """Wait for a flip of another server, if this one made the last flip and another one the flip before.
 
         Returns when that is seen, or after twice the time that the last flip of this server took: then the others are
-        taken to be idle, until one of them flips again. Raises as `ManifestTable.refresh` does.
+        taken to be idle, until one of them flips again. So they are if they handed changes to this server since its
+        last flip. Raises as `ManifestTable.refresh` does.
         """
         if not self._shared or self._table.current.version != self._own:
             return
         until = time.monotonic() + _PATIENCE * self._seconds
         while self._table.refresh().version == self._own:
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or self._table.peers.hand_over_since_flip:
                 self._shared = False
                 return
             time.sleep(self._seconds / _LOOKS)

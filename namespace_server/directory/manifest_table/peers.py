@@ -1,4 +1,7 @@
-"""Which servers committed to a root lately, by what their flips say of themselves.
+"""Which servers committed to a root lately, by what their flips say of themselves, and which commits for all.
+
+Servers that all commit take slots from each other, and each lost slot costs several requests to storage. So those that
+know each other hand their changes to one of them, whose groups they join.
 
 A flip names the process that made it and the URL at which that takes changes. That is a hint: the compare-and-set on
 `__manifest` decides, whatever a hint says.
@@ -6,6 +9,7 @@ A flip names the process that made it and the URL at which that takes changes. T
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +19,8 @@ from typing import Final
 PEER_PROPERTY: Final = "lance-namespace-server.committed-by"
 LATELY: Final = 2.0
 """Seconds for which a server is taken to go on after a flip of it was seen."""
+AVOIDED: Final = 5.0
+"""Seconds for which a server that failed is not asked again."""
 
 _MAX_LENGTH: Final = 512
 
@@ -38,15 +44,43 @@ class Peer:
 
 
 class Peers:
-    """The processes whose flips were seen in the last `LATELY` seconds. Thread-safe."""
+    """The processes that commit to the root, and which of them is to commit the changes of all. Thread-safe.
+
+    A process counts for `LATELY` seconds after its last flip of batches. Each one sees the flips of all, its own too,
+    so all choose alike: the one with the lowest URL.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._allowed: frozenset[str] = frozenset()
         self._seen: dict[Peer, float] = {}
+        self._avoided: dict[str, float] = {}
+        self._flipped = -math.inf
+        self._was_handed = False
+        self.this: Peer | None = None
+
+    def join(self, this: Peer, allowed: frozenset[str]) -> None:
+        """Tell others from now on who flips, and choose among the processes at the URLs that are `allowed`."""
+        self.this = this
+        self._allowed = allowed - {this.url}
+
+    def flipped(self) -> None:
+        """Note a flip of batches of this process."""
+        self._flipped = self._clock()
+        self._was_handed = False
+
+    def was_handed(self) -> None:
+        """Note that another process handed a change to this one."""
+        self._was_handed = True
+
+    @property
+    def hand_over_since_flip(self) -> bool:
+        """Whether another process handed a change to this one since its last flip of batches."""
+        return self._was_handed
 
     def saw(self, peer: Peer) -> None:
-        """Note that a process commits."""
+        """Note that another process commits."""
         now = self._clock()
         with self._lock:
             self._seen = {known: at for known, at in self._seen.items() if now - at < LATELY}
@@ -57,13 +91,31 @@ class Peers:
         if (peer := Peer.parse(told)) is not None:
             self.saw(peer)
 
-    def forget(self, peer: Peer) -> None:
-        """Take a process to be gone, until a flip of it is seen."""
+    def avoid(self, peer: Peer) -> bool:
+        """Do not choose what listens at the URL of a process for `AVOIDED` seconds. False if that is so already."""
+        now = self._clock()
         with self._lock:
             self._seen.pop(peer, None)
+            known = self._avoided.get(peer.url, now) > now
+            self._avoided[peer.url] = now + AVOIDED
+        return not known
 
     def lately(self) -> list[Peer]:
-        """The processes, in no particular order."""
+        """The other processes, in no particular order."""
         now = self._clock()
         with self._lock:
             return [peer for peer, at in self._seen.items() if now - at < LATELY]
+
+    def committing(self) -> Peer | None:
+        """The process that is to commit the changes of this one; None if that is this one itself."""
+        this, now = self.this, self._clock()
+        if this is None:
+            return None
+        able = [
+            peer
+            for peer in self.lately()
+            if peer.url in self._allowed
+            and self._avoided.get(peer.url, now) <= now
+            and (peer.url < this.url or now - self._flipped >= LATELY)
+        ]
+        return min(able, key=lambda peer: peer.url, default=None)

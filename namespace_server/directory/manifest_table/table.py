@@ -23,7 +23,7 @@ from namespace_server.directory.manifest_table.flip import (
     prepare_flip,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
-from namespace_server.directory.manifest_table.peers import Peer, Peers
+from namespace_server.directory.manifest_table.peers import Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
 from namespace_server.directory.model.entries import Changes
@@ -61,7 +61,7 @@ class ManifestTable:
     """The dataset at key `path` of `store`. Thread-safe.
 
     `now` gives nanoseconds since the epoch. For `listing_interval` see `Snapshots`. The `observer` is told of the steps
-    of a commit. `peers` are the other processes whose flips were seen; flips from now on tell who is `announced`.
+    of a commit. `peers` are the processes whose flips of batches were seen; flips of batches tell which one this is.
     """
 
     def __init__(
@@ -79,7 +79,6 @@ class ManifestTable:
         self._observer = observer
         self._newest = NewestVersion(store, path)
         self.peers = Peers()
-        self.announced: Peer | None = None
         self._snapshots = Snapshots(store, path, self._newest, listing_interval, self.peers)
 
     @property
@@ -164,7 +163,7 @@ class ManifestTable:
             table_metadata=table_metadata,
             strict=strict,
             outline=outline,
-            peer=self.announced,
+            peer=self.peers.this if outline.batches else None,
         )
 
     def stage(self, flip: Flip) -> None:
@@ -210,7 +209,7 @@ class ManifestTable:
                 proved = self._newest.is_newest(flip.version, flip.disk.scheme)
         except StorageError as error:
             return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
-        return self._committed(made.proved(asked_at)) if proved else self._trace(flip, began, won=True)
+        return self._committed(flip, made.proved(asked_at)) if proved else self._trace(flip, began, won=True)
 
     def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
         """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
@@ -219,7 +218,7 @@ class ManifestTable:
         except LanceCoreError as error:
             return FlipUnknown(f"{flip.path} may be written, but the newest version cannot be read: {error}")
         if (won and newest.version == flip.version) or flip.is_part_of(newest):
-            return self._committed(flip.snapshot(newest.listed_at))
+            return self._committed(flip, flip.snapshot(newest.listed_at))
         if newest.version < flip.version:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
         if elapsed_clock() - began > _RECORD_LIFETIME:
@@ -252,8 +251,10 @@ class ManifestTable:
         except StorageError as error:
             logger.error("%s is no version of the catalog and cannot be removed: %s", flip.path, error)
 
-    def _committed(self, snapshot: CatalogSnapshot) -> FlipCommitted:
+    def _committed(self, flip: Flip, snapshot: CatalogSnapshot) -> FlipCommitted:
         self._snapshots.accept(snapshot)
+        if flip.has_records:
+            self.peers.flipped()
         return FlipCommitted(snapshot)
 
     def discard(self, flip: Flip) -> None:

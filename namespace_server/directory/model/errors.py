@@ -141,6 +141,14 @@ class CatalogBusy(ServiceUnavailableError):
         self.detail = batch_uuid
 
 
+class CommittedElsewhere(ServiceUnavailableError):
+    """Nothing was done: another server is to commit the batch, which may be handed to it (`Batch.movable`)."""
+
+    def __init__(self, batch_uuid: str) -> None:
+        super().__init__(f"batch {batch_uuid}: another server commits at the moment; nothing was done, repeat it")
+        self.detail = batch_uuid
+
+
 class CatalogDamaged(InternalError, CorruptFile):
     """A file of the catalog's own dataset is missing, or is not what its name says. The catalog cannot be read.
 

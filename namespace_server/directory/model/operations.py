@@ -428,6 +428,7 @@ class Batch:
 
     `uuid` names the batch for ever; it is the `transaction_id` of the answer. `request_hash` is the SHA-256 (hex) of
     the request, so that a repeated request can be told from another one under the same idempotency key (A1).
+    One that is `movable` may end as `CommittedElsewhere`.
     """
 
     uuid: str
@@ -436,3 +437,4 @@ class Batch:
     idempotency_key: str | None = None
     principal: str | None = None
     message: str | None = None
+    movable: bool = False

@@ -9,6 +9,7 @@ import pytest
 from lance_core.errors import StorageError
 from namespace_server.directory.committing import turns
 from namespace_server.directory.committing.turns import Turns
+from namespace_server.directory.manifest_table.peers import Peers
 
 
 class Table:
@@ -18,6 +19,7 @@ class Table:
         self.version = version
         self.coming: list[int] = []
         self.looks = 0
+        self.peers = Peers()
 
     @property
     def current(self) -> Table:
@@ -43,6 +45,19 @@ def flip(table: Table, line: Turns, versions: Iterable[int]) -> None:
     for version in versions:
         table.version = version
         line.flipped(version, 0.16)
+
+
+def test_a_server_that_hands_its_changes_to_this_one_is_not_waited_for(clock: list[float]) -> None:
+    table = Table(3)
+    line = Turns(table)  # type: ignore[arg-type]
+    flip(table, line, [4, 6])
+    table.peers.was_handed()
+    line.wait()
+    assert (clock[0], table.looks) == (100.0, 1)
+    table.peers.flipped()
+    flip(table, line, [7, 9])
+    line.wait()
+    assert clock[0] > 100.3
 
 
 @pytest.mark.usefixtures("clock")
