@@ -8,7 +8,8 @@ time, never correctness:
   names the process. One that does not is of another program, and counts as none.
 * A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
   key is looked up in the catalog before it is committed here, and again after each lost slot.
-* It goes with the credentials of its client, and is never handed on a second time.
+* It goes with the credentials of its client, and is never handed on by the server that it is handed to: that one
+  commits it, or refuses it (421) if another one commits.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.directory.model.errors import CommittedElsewhere
+from namespace_server.rest.errors import Misdirected
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
@@ -97,7 +98,8 @@ class Commit:
     """A change of the catalog. Some clients send no body where it is `optional`.
 
     The catalog reads the body. The answer about a new table has storage options, unless the request says otherwise.
-    Another server of the root may be asked to commit it: at once, or after a slot was lost to that one.
+    Another server of the root may be asked to commit it: at once, or after a slot was lost to that one. A change that
+    was handed to this server is refused then (421), and never handed on.
     """
 
     optional: bool = False
@@ -109,7 +111,7 @@ class Commit:
             service, caller = exchange.service, exchange.caller
             forwarding = service.forwarding_of(exchange.headers)
             body = await exchange.change(optional=self.optional)
-            movable = forwarding is not None
+            movable = True
             with service.bodies.hold(body.size):
                 while True:
                     if forwarding is not None:
@@ -119,7 +121,9 @@ class Commit:
                     call = await service.prepare(operation, body, caller, movable=movable)
                     try:
                         committed = await service.commit(call)
-                    except CommittedElsewhere:
+                    except CommittedElsewhere as error:
+                        if forwarding is None:  # the server that handed it to this one finds the other
+                            raise Misdirected(str(error)) from error
                         movable = False
                     else:
                         break

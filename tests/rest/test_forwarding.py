@@ -259,7 +259,7 @@ def test_a_change_that_is_overtaken_is_committed_here_if_the_other_one_does_not_
         assert second.namespace.newest().version == 2
 
 
-def test_what_was_handed_to_a_server_is_committed_there_whoever_overtakes_it(
+def test_what_was_handed_to_a_server_is_refused_there_if_another_one_overtakes_it(
     tmp_path: Path, first: Served, keys: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with last(tmp_path, "http://first", keys=keys) as second:
@@ -267,10 +267,11 @@ def test_what_was_handed_to_a_server_is_committed_there_whoever_overtakes_it(
         body = {"operations": [{"declare_table": {"id": ["b"]}}]}
         with beaten(second, monkeypatch, "commit", lambda: first.create("a")):
             answer = httpx.post(f"{second.url}/v1/table/batch-commit", json=body, headers=asked)
-        assert answer.status_code == 200
+            again = httpx.post(f"{second.url}/v1/table/batch-commit", json=body, headers=asked)
+        assert (answer.status_code, again.status_code) == (421, 421)
+        assert "nothing was done" in answer.json()["error"]
         assert second.outcomes == []
-        assert second.committed_by() == str(second.peer)
-        assert second.namespace.catalog.table.peers.hand_over_since_flip is False  # it flipped since
+        assert second.namespace.newest().version == 1
 
 
 def test_a_server_that_begins_hands_its_changes_to_the_one_that_commits(
