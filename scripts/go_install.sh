@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Build PACKAGE@VERSION of Go into DIRECTORY: go_install.sh DIRECTORY PACKAGE@VERSION. Takes minutes.
+# Build a program of Go into DIRECTORY; takes minutes:
+#     go_install.sh DIRECTORY PACKAGE@VERSION
+#     go_install.sh DIRECTORY MODULE@VERSION ./PACKAGE    where the module replaces others, which "go install" refuses
 # Exits 1, naming what to install, when Go is missing and cannot be installed here.
 set -euo pipefail
 
@@ -12,4 +14,14 @@ if ! command -v go >/dev/null; then
         exit 1
     fi
 fi
-GOBIN=$1 go install "$2" >&2
+if [[ $# == 2 ]]; then
+    GOBIN=$1 go install "$2" >&2
+    exit
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -R "$(go mod download -json "$2" | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')/." "$work"
+chmod -R u+w "$work"
+mkdir -p "$1"
+directory=$(cd "$1" && pwd)
+(cd "$work" && GOWORK=off go build -o "$directory/" "$3") >&2
