@@ -16,6 +16,7 @@ promoter                gives committed manifests their canonical names
 manifest_reader         reads the manifest of a row, wherever it lies
 manifest_cache          manifests of table heads, by identity
 committed_transactions  transactions of versions, which others are judged against
+sized_cache             a cache bounded by the memory that its values take
 removals                removes a file only while it is the expected one
 record_maintenance      closes records, removes rows that are gone or expired; carried by flips
 """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
@@ -15,6 +13,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.committing.manifest_cache import ManifestCache
+from namespace_server.directory.committing.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.observation import CacheState, HitCount
 
@@ -60,10 +59,7 @@ class CommittedTransactions:
 
     def __init__(self, manifests: ManifestCache, limit: int = 16 << 20) -> None:
         self._manifests = manifests
-        self._limit = limit
-        self._size = 0
-        self._lock = threading.Lock()
-        self._transactions: OrderedDict[bytes, bytes] = OrderedDict()
+        self._kept: SizedCache[bytes, bytes] = SizedCache(limit, lambda data: _OVERHEAD + len(data))
         self._uses = HitCount()
 
     def version(self, entry: VersionEntry) -> ConcurrentVersion:
@@ -71,7 +67,7 @@ class CommittedTransactions:
 
         A version whose manifest has no transaction, or whose row names no hash, is not kept here.
         """
-        data = self._find(entry)
+        data = self._kept.get(_key(entry))
         self._uses.add(hit=data is not None)
         if data is not None:
             return KnownTransaction(entry, data, self._manifests.load)
@@ -81,37 +77,19 @@ class CommittedTransactions:
 
     def keep(self, entry: VersionEntry, file: ManifestFile) -> None:
         """Keep the transaction of a row's manifest."""
-        key = _key(entry)
-        if file.transaction is None or not key:
-            return
-        data = file.transaction.SerializeToString()
-        with self._lock:
-            if key in self._transactions:
-                return
-            self._transactions[key] = data
-            self._size += _OVERHEAD + len(data)
-            while self._size > self._limit and len(self._transactions) > 1:
-                _, dropped = self._transactions.popitem(last=False)
-                self._size -= _OVERHEAD + len(dropped)
+        if file.transaction is not None and entry.sha256:
+            self._kept.put(_key(entry), file.transaction.SerializeToString())
 
     def reads(self, entries: Iterable[VersionEntry]) -> Iterator[Callable[[], None]]:
         """A call for each transaction that is not in memory, which reads it; what cannot be read is left out."""
         for entry in entries:
-            if self._find(entry) is None and self._manifests.get(entry) is None:
+            if self._kept.get(_key(entry)) is None and self._manifests.get(entry) is None:
                 yield partial(self._try_to_read, entry)
 
     @property
     def state(self) -> CacheState:
         """How often `version` found a transaction here, and how often not; the bytes that count against the limit."""
-        return self._uses.state(self._size)
-
-    def _find(self, entry: VersionEntry) -> bytes | None:
-        key = _key(entry)
-        with self._lock:
-            data = self._transactions.get(key)
-            if data is not None:
-                self._transactions.move_to_end(key)
-            return data
+        return self._uses.state(self._kept.size)
 
     def _try_to_read(self, entry: VersionEntry) -> None:
         with suppress(LanceCoreError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -12,6 +10,7 @@ from typing import Final
 from lance_core.errors import LanceCoreError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from namespace_server.directory.committing.manifest_reader import ManifestReader
+from namespace_server.directory.committing.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.observation import CacheState, HitCount
 
@@ -37,32 +36,16 @@ class ManifestCache:
 
     def __init__(self, reader: ManifestReader, limit: int = 128 << 20) -> None:
         self._reader = reader
-        self._limit = limit
-        self._size = 0
-        self._lock = threading.Lock()
-        self._files: OrderedDict[CacheKey, ManifestFile] = OrderedDict()
+        self._kept: SizedCache[CacheKey, ManifestFile] = SizedCache(limit, lambda file: _memory(file.size))
         self._uses = HitCount()
 
     def get(self, entry: VersionEntry) -> ManifestFile | None:
         """The manifest of a row, if it is cached."""
-        key = cache_key(entry)
-        with self._lock:
-            file = self._files.get(key)
-            if file is not None:
-                self._files.move_to_end(key)
-            return file
+        return self._kept.get(cache_key(entry))
 
     def put(self, entry: VersionEntry, file: ManifestFile) -> None:
         """Cache the manifest of a row."""
-        key = cache_key(entry)
-        with self._lock:
-            if key in self._files:
-                return
-            self._files[key] = file
-            self._size += _memory(file.size)
-            while self._size > self._limit and len(self._files) > 1:
-                _, dropped = self._files.popitem(last=False)
-                self._size -= _memory(dropped.size)
+        self._kept.put(cache_key(entry), file)
 
     def load(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, cached or read. Raises `NotFound`, `StorageError`, `CorruptFile`."""
@@ -82,7 +65,7 @@ class ManifestCache:
 
         What cannot be read is left out: where it is needed, `load` says why.
         """
-        room = self._limit // 2
+        room = self._kept.limit // 2
         for entry in entries:
             room -= _memory(entry.size)
             if room < 0:
@@ -97,12 +80,12 @@ class ManifestCache:
     @property
     def size(self) -> int:
         """The bytes that count against the limit."""
-        return self._size
+        return self._kept.size
 
     @property
     def state(self) -> CacheState:
         """How often `load` found a manifest here and how often it read one, and the size."""
-        return self._uses.state(self._size)
+        return self._uses.state(self._kept.size)
 
 
 def _memory(size: int) -> int:
