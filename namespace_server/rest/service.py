@@ -189,7 +189,9 @@ class CatalogService:
         def prepare() -> Call[Answer]:
             key, principal = caller.idempotency_key, caller.principal
             call = self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
-            return replace(call, batch=replace(call.batch, movable=True)) if movable else call
+            if movable and self._forwarding is not None:
+                call = replace(call, batch=replace(call.batch, movable=True))
+            return call
 
         return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
 
