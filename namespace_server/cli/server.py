@@ -193,9 +193,8 @@ def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Obs
         tls = settings.peer_tls()
     except OSError as error:  # ssl.SSLError too
         raise refusal(f"settings: certificates of peers: {error}") from error
-    this, peers = Peer(secrets.token_hex(8), settings.peer_url), namespace.catalog.table.peers
-    peers.join(this, frozenset(settings.peers))
-    return Forwarding(this, peers, tls, observer)
+    this = Peer(secrets.token_hex(8), settings.peer_url)
+    return Forwarding(this, frozenset(settings.peers), namespace.catalog.table.peers, tls, observer)
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

@@ -63,7 +63,8 @@ class Forwarding:
     """Hands changes from one server to others on the same root. Belongs to one event loop.
 
     Args:
-        this: this process, as its flips tell it.
+        this: this process, as its flips tell it from now on.
+        allowed: URLs of the servers that may be called.
         peers: those whose flips were seen lately, and which of them commits.
         tls: how to trust servers, and which certificate to show them.
         observer: is told what comes of each change that is handed on.
@@ -72,10 +73,12 @@ class Forwarding:
     def __init__(
         self,
         this: Peer,
+        allowed: frozenset[str],
         peers: Peers,
         tls: ssl.SSLContext | bool = True,
         observer: Observer = SILENT,
     ) -> None:
+        peers.join(this, allowed)
         self.this = this
         self._peers = peers
         self._tls = tls

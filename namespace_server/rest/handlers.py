@@ -111,9 +111,8 @@ class Commit:
             service, caller = exchange.service, exchange.caller
             forwarding = service.forwarding_of(exchange.headers)
             body = await exchange.change(optional=self.optional)
-            movable = True
             with service.bodies.hold(body.size):
-                while True:
+                for movable in (True, False):
                     if forwarding is not None:
                         caller, response = await forwarding.commit(exchange.scope, body.data, caller)
                         if response is not None:
@@ -124,7 +123,6 @@ class Commit:
                     except CommittedElsewhere as error:
                         if forwarding is None:  # the server that handed it to this one finds the other
                             raise Misdirected(str(error)) from error
-                        movable = False
                     else:
                         break
             if call.vends:

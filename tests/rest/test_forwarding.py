@@ -88,10 +88,9 @@ class Served:
 def served(root: Path, url: str, allowed: set[str], keys: Mapping[str, str]) -> Iterator[Served]:
     """A server of `root` that says its URL is `url`, and may call those that are `allowed`."""
     namespace = DirectoryNamespace(root=str(root), durability="none")
-    this, peers = Peer(f"process-of-{url}", url), namespace.catalog.table.peers
-    peers.join(this, frozenset(allowed))
+    this = Peer(f"process-of-{url}", url)
     outcomes = Outcomes()
-    forwarding = Forwarding(this, peers, observer=outcomes)
+    forwarding = Forwarding(this, frozenset(allowed), namespace.catalog.table.peers, observer=outcomes)
     headers = {"x-api-key": "key-of-ann"} if keys else {}
     with serving(create_app(namespace, Authenticator(keys), forwarding=forwarding)) as at:
         yield Served(namespace, this, at, headers, outcomes.found)

@@ -78,13 +78,8 @@ class ManifestCache:
             self.load(entry)
 
     @property
-    def size(self) -> int:
-        """The bytes that count against the limit."""
-        return self._kept.size
-
-    @property
     def state(self) -> CacheState:
-        """How often `load` found a manifest here and how often it read one, and the size."""
+        """How often `load` found a manifest here and how often it read one; the bytes that count against the limit."""
         return self._uses.state(self._kept.size)
 
 

@@ -34,7 +34,7 @@ def test_the_cache_counts_what_messages_take_beside_the_bytes_of_their_files() -
     kept = [entry for entry in entries if cache.get(entry) is not None]
     assert entries[-1] in kept
     assert 0 < len(kept) < LIMIT // 8192  # of some hundred bytes each, whose messages take ten times as much
-    assert cache.size <= LIMIT
+    assert cache.state.size <= LIMIT
 
 
 def test_no_more_is_fetched_at_once_than_half_of_the_cache_holds() -> None:
@@ -50,7 +50,7 @@ def test_no_more_is_fetched_at_once_than_half_of_the_cache_holds() -> None:
     store.gather(list(cache.reads(entries)))
     fetched = [entry for entry in entries if cache.get(entry) is not None]
     assert fetched == [entry for entry in entries[: len(fetched) + 1] if entry.version != 2]
-    assert LIMIT // 4 < cache.size <= LIMIT // 2
+    assert LIMIT // 4 < cache.state.size <= LIMIT // 2
     assert not list(cache.reads(fetched))
 
 
