@@ -7,8 +7,24 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table import snapshots, table
+from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from tests.directory.tables import Ground
 from tests.storage.faults import FaultStore
+
+
+class StillClock:
+    """The clock by which versions of the catalog are proved to be the newest. It stands still, at `time` in seconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.time = elapsed_clock()
+        for module in (snapshots, table):
+            monkeypatch.setattr(module, "elapsed_clock", lambda: self.time)
+
+
+@pytest.fixture
+def still_clock(monkeypatch: pytest.MonkeyPatch) -> StillClock:
+    return StillClock(monkeypatch)
 
 
 @pytest.fixture

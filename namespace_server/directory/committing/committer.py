@@ -225,8 +225,8 @@ class Committer:
         """Remove the files of attempts that are in no history. What cannot be removed is left to a collection."""
         self._leftovers.remove()
 
-    def _commit_group(self, group: Sequence[PendingBatch]) -> list[Plan]:
-        """Decide a group; returns the plans that its flip committed and that publish versions.
+    def _commit_group(self, group: Sequence[PendingBatch]) -> list[PlannedVersion]:
+        """Decide a group; returns the versions that its flip committed.
 
         A batch that has to wait for the promotion of another batch of the group is left without a verdict. After an
         exception only those outcomes are unknown whose commit step had begun.
@@ -370,7 +370,7 @@ class Committer:
         """The newest snapshot, after it is known what became of the flip ahead."""
         if ahead is not None:
             ahead.is_committed()
-        return self._table.refresh()
+        return self._table.refresh_for_flip()
 
     def _remove_late(self, path: str, sha256: str) -> None:
         """Remove the file of a version that went with its branch, and that was written late, unless it is another one.
@@ -390,14 +390,16 @@ class Committer:
     def _send(self, flip: Flip, attempt: GroupAttempt, tries: int, own: UnprovedFlip | None) -> FlipOutcome:
         """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused.
 
-        On a bucket the next group goes on as soon as the slot is won; a directory proves a flip by a few look-ups.
+        On a bucket the next group goes on as soon as the slot is won, and versions of this one are promoted beside the
+        proof where that may be (G7); a directory proves a flip by a few look-ups.
         """
         _mark(attempt, sent=True)
+        published = attempt.published
         won = None
         if own is not None and not own.is_settled and not self._store.local:
             won = partial(self._hand_over, own, flip)
         try:
-            outcome = self._table.commit(flip, won)
+            outcome = self._table.commit(flip, won, partial(self._promote, published) if published else None)
         except StorageError:
             self._observer.flip("failed", tries)
             _mark(attempt, sent=False)
@@ -440,13 +442,12 @@ class Committer:
             return error
         return replayed or CatalogBusy(pending.batch.uuid, self._limits.tries)
 
-    def _conclude(self, attempt: GroupAttempt, snapshot: CatalogSnapshot) -> list[Plan]:
+    def _conclude(self, attempt: GroupAttempt, snapshot: CatalogSnapshot) -> list[PlannedVersion]:
         """Give the verdicts, which hold in `snapshot`, and keep the manifests that were published in memory."""
         _decide(attempt, snapshot)
-        published = [plan for plan in attempt.plans if plan.published]
-        for plan in published:
-            self._reader.remember(plan.published)
-            self._keep(plan.published)
+        published = attempt.published
+        self._reader.remember(self._unpromoted(published))
+        self._keep(published)
         return published
 
     def _keep(self, published: Iterable[PlannedVersion]) -> None:
@@ -455,18 +456,28 @@ class Committer:
             self._manifests.put(version.entry, version.file)
             self._transactions.keep(version.entry, version.file)
 
-    def _finish(self, group: list[PendingBatch], published: list[Plan]) -> bool:
+    def _finish(self, group: list[PendingBatch], published: Sequence[PlannedVersion]) -> bool:
         """Promote the committed versions, then release the decided batches. True when batches of the group wait."""
-        entries = [version.entry for plan in published for version in plan.published]
         try:
-            if entries:
-                with self._observer.step("promote"):
-                    self._promoter.promote(entries)
-        except Exception:
-            logger.exception("promotion is left to the sweep")
+            self._promote(published)
         finally:  # promotion does not change these verdicts, and other threads wait for them
             self._queue.decide(pending for pending in group if pending.verdict is not None)
         return any(pending.verdict is None for pending in group)
+
+    def _promote(self, published: Sequence[PlannedVersion]) -> None:
+        """Promote what a flip published and what is not promoted yet; what fails is left to the sweep."""
+        left = self._unpromoted(published)
+        if not left:
+            return
+        self._reader.remember(left)
+        try:
+            with self._observer.step("promote"):
+                self._promoter.promote([version.entry for version in left])
+        except Exception:
+            logger.exception("promotion is left to the sweep")
+
+    def _unpromoted(self, published: Iterable[PlannedVersion]) -> list[PlannedVersion]:
+        return [version for version in published if not self._promoter.is_done(version.entry)]
 
     def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:
         for pending in decided:

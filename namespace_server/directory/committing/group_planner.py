@@ -277,6 +277,11 @@ class GroupAttempt:
         """The plans of the batches that can be carried out."""
         return [planned.verdict for planned in self.batches if isinstance(planned.verdict, Plan)]
 
+    @property
+    def published(self) -> list[PlannedVersion]:
+        """The versions of tables that the flip commits."""
+        return [version for plan in self.plans for version in plan.published]
+
 
 class GroupPlanner:
     """Plans groups of batches."""

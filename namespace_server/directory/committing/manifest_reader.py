@@ -34,11 +34,12 @@ class ManifestReader:
         self._flipped: dict[Place, _Flipped] = {}
 
     def remember(self, planned: Iterable[PlannedVersion]) -> None:
-        """Keep the bytes of versions that a flip has just committed, until they are promoted."""
+        """Keep the bytes of versions that a flip has just committed, until they are promoted or forgotten."""
         now = elapsed_clock()
         with self._lock:
             for version in planned:
-                self._flipped[place_of(version.entry)] = _Flipped(version, now)
+                if self._find(version.entry) is None:
+                    self._flipped[place_of(version.entry)] = _Flipped(version, now)
 
     def forget(self, place: Place) -> None:
         """Drop what is kept of a version: it is promoted."""

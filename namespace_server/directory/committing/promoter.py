@@ -83,9 +83,13 @@ class Promoter:
         self._lock = threading.Lock()
         self._promoted: dict[Place, str] = {}
 
+    def is_done(self, entry: VersionEntry) -> bool:
+        """Whether this process saw the version promoted, while its record was open."""
+        return self._promoted.get(place_of(entry)) == entry.sha256
+
     def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
         """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
-        return self._is_done(entry) or _open_path(entry, snapshot) is None
+        return self.is_done(entry) or _open_path(entry, snapshot) is None
 
     def backlog(self, snapshot: CatalogSnapshot) -> int:
         """The number of versions of open records that were not seen to have their canonical names."""
@@ -110,7 +114,7 @@ class Promoter:
         wanted = entries if snapshot is None else self._with_those_below(entries, snapshot)
         chains: defaultdict[tuple[str, str | None], list[VersionEntry]] = defaultdict(list)
         for entry in wanted:
-            if not self._is_done(entry):
+            if not self.is_done(entry):
                 chains[entry.location, entry.branch].append(entry)
         began = {place_of(entry): self._reader.flipped_at(entry) for chain in chains.values() for entry in chain}
         promotions = self._store.map(self._promote_chain, list(chains.values()))
@@ -127,7 +131,7 @@ class Promoter:
             for party in record.participants
             if party.version <= tops.get((party.location, party.branch), 0)
             and (row := participant_entry(party, snapshot)) is not None
-            and not self._is_done(row)
+            and not self.is_done(row)
         ]
         return list({place_of(entry): entry for entry in below}.values())
 
@@ -152,7 +156,7 @@ class Promoter:
         data = self._reader.from_memory(entry)
         may_be_removed = False
         if data is None:
-            if self._is_done(entry):  # another thread has just promoted it
+            if self.is_done(entry):  # another thread has just promoted it
                 return _Promotion(entry, PromotionState.PROMOTED)
             data = self._recover(entry)
             if data is None:
@@ -301,7 +305,7 @@ class Promoter:
 
     def has_promoted(self, record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
         """Whether all versions that a record published, and that still exist, were promoted in this process."""
-        return all(map(self._is_done, open_versions(record, snapshot)))
+        return all(map(self.is_done, open_versions(record, snapshot)))
 
     def finish_records(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
         """Promote the versions of open records, make them durable, then remove the staged names (S1, M2).
@@ -315,7 +319,7 @@ class Promoter:
         done = [
             (record, rows)
             for record, rows in published
-            if all(map(self._is_done, rows)) and not self._has_dropped_unpromoted(record, snapshot)
+            if all(map(self.is_done, rows)) and not self._has_dropped_unpromoted(record, snapshot)
         ]
         try:
             self._clear([row for _, rows in done for row in rows])
@@ -383,9 +387,6 @@ class Promoter:
             for record in records:
                 for party in record.participants:
                     self._promoted.pop(place_of(party), None)
-
-    def _is_done(self, entry: VersionEntry) -> bool:
-        return self._promoted.get(place_of(entry)) == entry.sha256
 
 
 def open_versions(record: RecordEntry, snapshot: CatalogSnapshot) -> list[VersionEntry]:

@@ -19,6 +19,9 @@ from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS
 STRIDE: Final = 8
 """High-water mark k, an empty file of that name: a version of at least k x `STRIDE` may have been written."""
 
+SAME_SECOND: Final = 1.0
+"""No clean-up removes a version within so many seconds of its commit."""
+
 _MARKS_KEPT: Final = 4
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 import pyarrow as pa
@@ -71,8 +72,11 @@ class Snapshots:
         """The newest snapshot that this process knows; storage is read only if there is none yet."""
         return self._current or self.refresh()
 
-    def refresh(self) -> CatalogSnapshot:
+    def refresh(self, proved_within: float | None = None) -> CatalogSnapshot:
         """The newest snapshot. One request when nothing changed: the next version is read, and is not there.
+
+        It was proved to be the newest within the last `listing_interval` seconds, or else it is now. On a bucket that
+        is one request as well, and `proved_within` may be less.
 
         A later version is followed only from one that is still there and the same: where versions were removed, the
         versions behind them are found by listing (G8). In a directory the presence of that file is also checked before
@@ -87,12 +91,20 @@ class Snapshots:
         if snapshot is None:
             return self.refresh_by_listing()
         asked_at = elapsed_clock()
-        if asked_at - snapshot.listed_at > self._listing_interval:
+        age = asked_at - snapshot.listed_at
+        if proved_within is not None and age > proved_within and not self._store.local:
+            return self.refresh_by_listing()
+        if age > self._listing_interval:
             return self._prove_again(snapshot, asked_at)
         following = self._store.find(self._next_key(snapshot))
         if following is not None:
             return self._step_forward(snapshot, following)
         return self._newer(snapshot) if self._still_there(snapshot) else self.refresh_by_listing()
+
+    def nothing_above(self, base: CatalogSnapshot) -> float:
+        """When a listing that this process knows began and showed no version above `base`; see `elapsed_clock`."""
+        known = self._current
+        return known.listed_at if known is not None and known.version <= base.version else -inf
 
     def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
         """The newest snapshot, from the bytes of the version after `snapshot`, which were just read. As `refresh`."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import LanceCoreError, StorageError
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import Deferred, ObjectStore
 from namespace_server.directory.manifest_table.flip import (
     Flip,
     FlipCommitted,
@@ -22,7 +22,7 @@ from namespace_server.directory.manifest_table.flip import (
     check_changeable,
     prepare_flip,
 )
-from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.newest_version import SAME_SECOND, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.peers import Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
@@ -98,6 +98,10 @@ class ManifestTable:
     def refresh(self) -> CatalogSnapshot:
         """See `Snapshots.refresh`."""
         return self._snapshots.refresh()
+
+    def refresh_for_flip(self) -> CatalogSnapshot:
+        """As `refresh`; on a bucket a flip that follows at once may be believed before it is proved; see `commit`."""
+        return self._snapshots.refresh(SAME_SECOND / 2)
 
     def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
         """See `Snapshots.follow`."""
@@ -182,17 +186,25 @@ class ManifestTable:
         if writes:
             self._store.sync([path for path, _ in flip.files])
 
-    def commit(self, flip: Flip, won: Callable[[CatalogSnapshot], None] | None = None) -> FlipOutcome:
+    def commit(
+        self,
+        flip: Flip,
+        won: Callable[[CatalogSnapshot], None] | None = None,
+        beside: Callable[[], None] | None = None,
+    ) -> FlipOutcome:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
         Only an occupied slot is an answer (F1), and a slot that was won is a commit only if its version is the newest
         afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed its
-        version (G7). Before that is asked, `won` is called with the catalog as it is if the flip is a commit.
+        version (G7). Before that is asked, `won` is called with the catalog as it is if the flip is a commit. Beside
+        the question, on a bucket, `beside` is called if the base of the flip was proved to be the newest version within
+        the second before the answer to the write: no clean-up can have freed the slot. Should the proof fail all the
+        same, the outcome is unknown.
 
         Raises `StorageError` when the store refused the write before any answer was lost: nothing was written, and
         nothing will be.
         """
-        began = elapsed_clock()
+        began, listed_at = elapsed_clock(), self._snapshots.nothing_above(flip.base)
         with self._observer.step("flip"):
             outcome = claim_slot(self._store, flip.path, flip.manifest)
         if isinstance(outcome, SlotUnknown):
@@ -200,16 +212,27 @@ class ManifestTable:
         if isinstance(outcome, SlotLost):
             # After a lost answer ours may have stood there, been built on, and been removed since (G9).
             return self._trace(flip, began, won=False) if outcome.answer_was_lost else FlipLost(outcome.data)
+        asked_at = elapsed_clock()
         made = flip.snapshot(flip.base.listed_at)
         if won is not None:
             won(made)
-        asked_at = elapsed_clock()
+        proof = Deferred(partial(self._prove, flip))
+        believed = beside is not None and not self._store.local and asked_at - listed_at < SAME_SECOND
         try:
-            with self._observer.step("prove"):
-                proved = self._newest.is_newest(flip.version, flip.disk.scheme)
+            self._store.gather([proof, beside] if beside is not None and believed else [proof])
         except StorageError as error:
             return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
-        return self._committed(flip, made.proved(asked_at)) if proved else self._trace(flip, began, won=True)
+        if proof.result:
+            return self._committed(flip, made.proved(asked_at))
+        traced = self._trace(flip, began, won=True)
+        if believed and isinstance(traced, FlipSuperseded):  # others may build on what was promoted
+            return FlipUnknown(f"{flip.path} was written where another version was removed within a second")
+        return traced
+
+    def _prove(self, flip: Flip) -> bool:
+        """Whether the version of a flip that won its slot is the newest."""
+        with self._observer.step("prove"):
+            return self._newest.is_newest(flip.version, flip.disk.scheme)
 
     def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
         """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
@@ -229,8 +252,7 @@ class ManifestTable:
             )
         elif won:
             logger.error(
-                "catalog version %d was removed and written again below version %d, the newest: the changes are "
-                "planned again on that",
+                "catalog version %d was removed and written again below version %d, the newest: it is in no history",
                 flip.version,
                 newest.version,
             )

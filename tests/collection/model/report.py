@@ -77,6 +77,17 @@ SCENARIOS = (
         succeeding.State(stock=True, lost_answers=1, crashes=1),
         large=True,
     ),
+    Scenario(
+        "promotion before the proof, two servers, a lost answer",
+        succeeding,
+        succeeding.State(clock=True, stock=True, lost_answers=1, servers=(succeeding.Server(),) * 2),
+    ),
+    Scenario(
+        "promotion before the proof, three servers, a lost answer",
+        succeeding,
+        succeeding.State(clock=True, stock=True, lost_answers=1),
+        large=True,
+    ),
 )
 
 

@@ -134,7 +134,7 @@ def test_what_a_flip_wrote_that_is_superseded_stays(two: Ground, monkeypatch: py
     table, flips = held.catalog.table, list[Flip]()
     commit = table.commit
 
-    def supersede_first(flip: Flip, _won: object = None) -> FlipOutcome:
+    def supersede_first(flip: Flip, *_: object) -> FlipOutcome:
         flips.append(flip)
         return FlipSuperseded(table.refresh()) if len(flips) == 1 else commit(flip)
 

@@ -155,7 +155,7 @@ class TestOutcomes:
     ) -> None:
         commit = ground.catalog.table.commit
 
-        def commit_and_fail(flip: Any, _won: Any = None) -> Any:
+        def commit_and_fail(flip: Any, *_: Any) -> Any:
             commit(flip)
             raise ZeroDivisionError
 
@@ -180,7 +180,7 @@ class TestOutcomes:
         other = ours.again()
         lost = ours.catalog.table.commit
 
-        def lose(flip: Any, _won: Any = None) -> Any:
+        def lose(flip: Any, *_: Any) -> Any:
             other.make_namespace("first")
             winner = min((tmp_path / "root" / "__manifest" / "_versions").glob("*.manifest"))
             winner.write_bytes(b"damaged")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.directory.manifest_table import snapshots as snapshots_module
+from namespace_server.directory.manifest_table import table as table_module
 from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.snapshots import changes_to
@@ -98,6 +101,74 @@ def test_a_slot_that_was_made_free_is_no_commit(view, versions: int, left: str) 
         "held",
         *(f"n{number}" for number in range(versions)),
     }
+
+
+@pytest.mark.parametrize("age", [0.0, 0.9, 1.1])
+@pytest.mark.parametrize("view", [as_bucket, as_directory])
+def test_promotion_begins_beside_the_proof_only_within_a_second_of_a_listing(
+    view, age: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G7: by the time at which the slot was won. A process that is held at its flip waits for the proof."""
+    inner = MemoryStore()
+    flip(ManifestTable(inner), put([space("first")]))
+    store = FaultStore(inner)
+    store.local = view(inner).local
+    table = ManifestTable(store)
+    prepared = recorded(table, "mine")
+    table.stage(prepared)
+    listed_at, begun = table.current.listed_at, list[str]()
+
+    def hold(verb: str, path: str) -> None:
+        if verb == "put_if_absent":
+            monkeypatch.setattr(table_module, "elapsed_clock", lambda: listed_at + age)
+
+    store.before(hold)
+    outcome = table.commit(prepared, beside=lambda: begun.append("promotion"))
+    assert isinstance(outcome, FlipCommitted)
+    assert begun == ([] if age > 1 or store.local else ["promotion"])
+
+
+@pytest.mark.parametrize("followed", [False, True], ids=["not followed", "followed"])
+def test_a_slot_that_is_made_free_within_a_second(followed: bool) -> None:
+    """What was begun beside a proof that fails makes the outcome unknown; after a newer version was seen nothing is."""
+    inner = MemoryStore()
+    other, table = ManifestTable(inner), ManifestTable(as_bucket(inner))
+    flip(other, put([space("first")]))
+    prepared = recorded(table, "mine")
+    table.stage(prepared)
+    for number in range(2):
+        flip(other, put([space(f"n{number}")]))
+    if followed:
+        table.refresh_by_listing()
+    inner.delete(name(2))
+    begun = list[str]()
+
+    outcome = table.commit(prepared, beside=lambda: begun.append("promotion"))
+
+    assert isinstance(outcome, FlipSuperseded if followed else FlipUnknown)
+    assert begun == ([] if followed else ["promotion"])
+    assert inner.find(name(2)) is None
+    assert "mine" not in table.refresh().child_namespaces(())
+
+
+def test_a_refresh_for_a_flip_lists_a_bucket_after_half_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = MemoryStore()
+    flip(ManifestTable(inner), put([space("first")]))
+    for view, age, verbs in (
+        (as_bucket, 0.4, ["get"]),
+        (as_bucket, 0.6, ["list"]),
+        (as_directory, 0.6, ["get", "require"]),
+    ):
+        store = CountingStore(inner)
+        store.local = view(inner).local
+        table = ManifestTable(store)
+        listed_at = table.refresh().listed_at
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshots_module, "elapsed_clock", lambda at=listed_at + age: at)
+            with store.measure() as cost:
+                assert table.refresh_for_flip().version == 1
+        assert cost.by_verb == Counter(verbs)
+        assert (table.current.listed_at > listed_at) == (verbs == ["list"])
 
 
 @KINDS
