@@ -157,7 +157,7 @@ def test_a_refresh_for_a_flip_lists_a_bucket_after_half_a_second(monkeypatch: py
     for view, age, verbs in (
         (as_bucket, 0.4, ["get"]),
         (as_bucket, 0.6, ["list"]),
-        (as_directory, 0.6, ["get", "require"]),
+        (as_directory, 0.6, ["get", "head"]),
     ):
         store = CountingStore(inner)
         store.local = view(inner).local

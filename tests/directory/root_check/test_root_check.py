@@ -272,7 +272,7 @@ def test_the_report(tmp_path: Path) -> None:
     status, text = invoke(str(tmp_path), "--json")
     found = json.loads(text)
     assert (status, found["usable"], found["findings"], found["catalog"]) == (0, True, [], None)
-    assert found["batch"]["round_trips"] == 4
+    assert found["batch"]["round_trips"] == 3
     assert {"put", "get", "head", "list"} <= found["requests"].keys()
     assert all(0 < each["median"] <= each["slowest"] for each in found["requests"].values())
     status, text = invoke(str(tmp_path))
