@@ -57,7 +57,8 @@ def run(directory: Path) -> Report:
     )
     table.notes.append(
         f"In process: {CALLS:,} calls of each of two applications by turns, one with metrics and one without; the "
-        f"difference of their first quartiles, and of {ROUNDS} pairs of applications the median. Each batch is alone in its group, whose steps are measured once: of "
+        f"difference of their first quartiles, and of {ROUNDS} pairs of applications the median. Each batch is alone "
+        "in its group, whose steps are measured once: of "
         "eight batches that share a group each bears an eighth of most of this."
     )
     return Report(

@@ -131,6 +131,13 @@ class Settings(BaseSettings):
         "are compared everywhere.",
     )
 
+    fenced: bool = Field(
+        default=False,
+        description="Whether the store takes manifests of table versions (`*/_versions/*.manifest`) from the servers "
+        "of this root alone. What others committed above the head of a table is then not looked for, which saves a "
+        "request for each table of a batch, and for each read of a head.",
+    )
+
     api_keys: Annotated[dict[SecretStr, str], BeforeValidator(check_keys)] = Field(
         default_factory=dict,
         description="Principals by API key. A key is at least 8 printable characters, or `sha256:` and the hex "
@@ -439,6 +446,8 @@ class Settings(BaseSettings):
             properties["implicit_namespaces"] = "true"
         if self.verify_data_files:
             properties["verify_data_files"] = "true"
+        if self.fenced:
+            properties["fenced"] = "true"
         return properties
 
     def _vending(self) -> dict[str, str]:

@@ -31,6 +31,7 @@ class VendingOptions:
         sts_endpoint: The service that issues sessions or tokens; absent: that of the provider.
         permission: What temporary credentials allow.
         duration: How long they are valid. Google's service decides by itself.
+        fenced: Whether the role refuses manifests of tables under their canonical names; see `CatalogOptions`.
     """
 
     static: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -40,6 +41,7 @@ class VendingOptions:
     sts_endpoint: str | None = None
     permission: Permission = "write"
     duration: timedelta = timedelta(hours=1)
+    fenced: bool = False
 
 
 class Vendor:
@@ -101,7 +103,13 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
         from namespace_server.credentials.s3 import AssumedRole  # loaded where it is used
 
         return AssumedRole(
-            bucket, storage, options.role_arn, options.permission, options.duration, options.sts_endpoint
+            bucket,
+            storage,
+            options.role_arn,
+            options.permission,
+            options.duration,
+            options.sts_endpoint,
+            fenced=options.fenced,
         )
     if options.google_token:
         if parts.scheme != "gs":

@@ -126,7 +126,7 @@ class JsonCatalog:
             at = request_fields.integer(request, "version", required=True)
         if at is not None:
             return self._answer(self.catalog.snapshot(at), operation, request, pinned=True)
-        if _asks_for_head(operation, request):
+        if _asks_for_head(operation, request) and not self.catalog.options.fenced:
             return self._read_head(operation, request, cache_key)
         if snapshot is None:
             snapshot = self.catalog.snapshot()

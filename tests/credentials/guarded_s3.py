@@ -80,16 +80,18 @@ class Guard:
 
 def policy_allows(policy: str, action: str, resource: str, prefix: str | None = None) -> bool:
     """Whether a policy, as this server writes them, allows an action on a resource."""
+    allowed = False
     for statement in json.loads(policy)["Statement"]:
         actions = statement["Action"]
         if action not in ([actions] if isinstance(actions, str) else actions):
             continue
         if not _matches(statement["Resource"], resource):
             continue
+        if statement["Effect"] == "Deny":
+            return False
         wanted = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
-        if wanted is None or any(_matches(pattern, prefix or "") for pattern in wanted):
-            return True
-    return False
+        allowed |= wanted is None or any(_matches(pattern, prefix or "") for pattern in wanted)
+    return allowed
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -206,3 +206,25 @@ def test_nothing_secret_is_logged(serve: Serve, guarded_s3: GuardedS3) -> None:
     assert re.search("describe", log)
     for secret in (found["aws_secret_access_key"], found["aws_session_token"], found["aws_access_key_id"]):
         assert secret not in log
+
+
+def test_clients_of_a_fenced_root_commit_through_the_catalog_alone(serve: Serve, guarded_s3: GuardedS3) -> None:
+    """Their sessions refuse canonical manifests; all that a client does goes through the server."""
+    namespace = RestNamespace(uri=serve(FENCED="true").url)
+    table = {"namespace_client": namespace, "table_id": T}
+    lance.write_dataset(rows(0, 40), **table, mode="create")
+    dataset = lance.write_dataset(rows(40, 60), **table, mode="append")
+    dataset.delete("id < 10")
+    dataset.optimize.compact_files()
+    dataset.tags.create("kept", dataset.version)
+    branch = dataset.create_branch("dev", dataset.version)
+    assert branch.count_rows() == 50
+    assert guarded_s3.guard.denied == []
+
+    found = namespace.describe_table(DescribeTableRequest(id=T))
+    with pytest.raises(OSError, match=r"(?i)denied|forbidden|403|permission"):
+        lance.write_dataset(rows(60, 70), found.location, mode="append", storage_options=found.storage_options)
+    [denied] = set(guarded_s3.guard.denied)
+    assert denied[0] == "s3:PutObject"
+    assert re.search(r"/_versions/\d+\.manifest$", denied[1])
+    assert _ids(lance.dataset(**table)) == list(range(10, 60))

@@ -131,6 +131,23 @@ def test_a_policy_allows_one_directory(path: str) -> None:
     assert len(policy) < 2048
 
 
+@pytest.mark.parametrize("below", ["", "tree/dev/"])
+def test_a_policy_of_a_fenced_root_leaves_canonical_manifests_to_the_server(below: str) -> None:
+    policy = session_policy("aws", "b", "root/1_t", "write", fenced=True)
+    place = f"arn:aws:s3:::b/root/1_t/{below}_versions"
+    assert not policy_allows(policy, "s3:PutObject", f"{place}/18446744073709551614.manifest")
+    for action, name in (
+        ("s3:GetObject", "18446744073709551614.manifest"),
+        ("s3:DeleteObject", "18446744073709551614.manifest"),
+        ("s3:PutObject", "18446744073709551614.manifest-5a1f"),
+        ("s3:PutObject", "latest_version_hint.json"),
+    ):
+        assert policy_allows(policy, action, f"{place}/{name}")
+    assert policy_allows(policy, "s3:PutObject", "arn:aws:s3:::b/root/1_t/data/x.lance")
+    unfenced = session_policy("aws", "b", "root/1_t", "write")
+    assert policy_allows(unfenced, "s3:PutObject", f"{place}/18446744073709551614.manifest")
+
+
 @pytest.mark.parametrize("path", ["a*b", "a?b"])
 def test_a_wildcard_in_a_name_is_none_in_the_policy(path: str) -> None:
     policy = session_policy("aws", "b", path, "read")

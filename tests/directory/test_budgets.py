@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from lance_namespace.errors import InvalidInputError
 
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.manifest_table import table
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
 from tests.directory.conftest import StillClock
-from tests.directory.tables import Ground, rows
+from tests.directory.tables import QUIET, Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.storage.latency import LatencyStore
 
@@ -26,11 +28,11 @@ def counted(tmp_path: Path) -> Ground:
     return make_counted(tmp_path)
 
 
-def make_counted(tmp_path: Path) -> Ground:
+def make_counted(tmp_path: Path, options: CatalogOptions = QUIET) -> Ground:
     """A warm catalog of ten tables with settled records, over a store that counts."""
     store = CountingStore(LocalStore(tmp_path / "root", "none"))
     store.local = False  # as a bucket: what costs nothing in a directory is not asked
-    ground = Ground(tmp_path / "root", store)
+    ground = Ground(tmp_path / "root", store, options)
     ground.make_namespace("g")
     for number in range(10):
         ground.make_table("g", f"t{number}", count=1)
@@ -122,6 +124,22 @@ def test_a_batch_whose_flip_takes_more_than_a_second_is_proved_before_it_is_prom
         counted.batch(operation)
 
     assert cost.round_trips == 4
+
+
+@pytest.mark.parametrize("tables", [1, 10])
+def test_a_fenced_root_saves_a_request_for_each_table(tmp_path: Path, tables: int) -> None:
+    """What other writers may have committed above heads is not looked for."""
+    ground = make_counted(tmp_path, CatalogOptions(sweep_interval=timedelta(0), fenced=True))
+    for operation, request in READS:
+        with store_of(ground).measure() as cost:
+            ground.read(operation, **request)
+        assert cost.by_verb == {"get": 1}
+
+    operations = [ground.transaction(["g", f"t{number}"], rows(5, 6)) for number in range(tables)]
+    with store_of(ground).measure() as cost:
+        ground.batch(*operations)
+    assert cost.round_trips == 3
+    assert cost.requests == REQUESTS_OF_A_BATCH + tables * (REQUESTS_PER_TABLE - 1)
 
 
 @pytest.mark.parametrize("tables", [1, 10])

@@ -83,10 +83,14 @@ _FLIP_OUTCOMES: Final[Mapping[type, ObservedOutcome]] = {
 
 @dataclass(frozen=True, slots=True)
 class CommitLimits:
-    """`group_size`: the most batches that share a flip. `tries`: how often a group may be planned again (F5)."""
+    """`group_size`: the most batches that share a flip. `tries`: how often a group may be planned again (F5).
+
+    `fenced`: nothing is looked for above heads, because no other writer can commit there (P5).
+    """
 
     group_size: int = 64
     tries: int = 20
+    fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +358,8 @@ class Committer:
         """Write what the flip makes reachable and look at storage beside it, in one parallel step (S1, P5)."""
         rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
         newest = Deferred(partial(self._refresh, ahead))
-        above = Deferred(partial(versions_above, self._store, attempt.snapshot, attempt.chains))
+        chains = () if self._limits.fenced else attempt.chains
+        above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         objects = [item for plan in attempt.plans for item in plan.staged]
         calls: list[Callable[[], object]] = [newest, above, changed]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from datetime import timedelta
 from pathlib import Path
 
 import lance
@@ -19,6 +20,7 @@ from lance_core.errors import StorageError
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.catalog import CatalogOptions
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE, append_above, delete_above, take_name
@@ -61,6 +63,24 @@ def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, faul
 
 def _names(ground: Ground, *versions: int) -> set[str]:
     return {f"{ground.location(TABLE)}/_versions/{2**64 - 1 - version}.manifest" for version in versions}
+
+
+def test_nothing_is_lost_where_a_fence_does_not_hold(ground: Ground) -> None:
+    """Nobody looks for what was committed around the catalog until its name is needed."""
+    ground.make_table(*TABLE)
+    ground.catalog.sweep()
+    fenced = Ground(ground.root, options=CatalogOptions(sweep_interval=timedelta(0), fenced=True))
+    for start in (10, 11):
+        lance.write_dataset(rows(start, start + 1), str(ground.root / ground.location(TABLE)), mode="append")
+    assert fenced.head(TABLE) == 1
+
+    fenced.batch(fenced.transaction(TABLE, rows(20, 21), 1))
+    fenced.catalog.sweep()
+    fenced.catalog.sweep()
+
+    assert fenced.ids(TABLE) == [0, 1, 2, 10, 11, 20]
+    check_quiet(ground.root)
+    check_progress(ground.root)
 
 
 def test_a_version_built_on_the_taken_name_is_not_applied_to_the_row(ground: Ground) -> None:
