@@ -18,6 +18,8 @@ from benchmarks.support.transactions import one_row, write_data_file
 ROUND_TRIP = 0.06
 CASES = ((ROUND_TRIP, 1, 24), (ROUND_TRIP, 32, 24), (ROUND_TRIP, 128, 16), (0.0, 32, 24))
 """Seconds by which each answer of the store is delayed, clients, batches of each client."""
+FENCED = {"no": {}, "yes": {"LANCE_NAMESPACE_FENCED": "true"}}
+"""Whether the server may take it that nobody else writes manifests of versions."""
 
 SERVERS = ((1, False), (2, False), (2, True), (3, True))
 """How many servers share the root, and whether they know each other as peers."""
@@ -46,6 +48,7 @@ def run(directory: Path) -> Report:
         (
             "delay of the store",
             "clients",
+            "fenced",
             "batches/s",
             "p50 ms",
             "p99 ms",
@@ -56,23 +59,33 @@ def run(directory: Path) -> Report:
         ),
     )
     for delay, clients, batches in CASES:
-        with serve_gateway(delay) as gateway:
-            with serve_ours(f"s3://{BUCKET}/catalog", environment=gateway.environment) as server:
-                found = _measure(gateway, server, template, directory, clients, batches)
-            with serve_peer(f"s3://{BUCKET}/peer", gateway.environment) as server:
-                peer = _measure_peer(gateway, server, template, directory, min(clients, _PEER_CLIENTS))
+        outcomes: dict[str, _Outcome] = {}
+        for fenced, settings in FENCED.items():
+            with (
+                serve_gateway(delay) as gateway,
+                serve_ours(f"s3://{BUCKET}/catalog", environment={**gateway.environment, **settings}) as server,
+            ):
+                outcomes[fenced] = _measure(gateway, server, template, directory, clients, batches)
+        with serve_gateway(delay) as gateway, serve_peer(f"s3://{BUCKET}/peer", gateway.environment) as server:
+            peer = _measure_peer(gateway, server, template, directory, min(clients, _PEER_CLIENTS))
         pairs = peer.requests / 2 / peer.seconds
-        table.add(
-            f"{delay * 1_000:.0f} ms",
-            clients,
-            count(found.load.per_second),
-            milliseconds(found.load.p50),
-            milliseconds(found.load.p99),
-            f"{found.requests:.1f}",
-            f"{found.processor * 1_000:.1f}",
-            f"{pairs:.1f}",
-            ratio(found.load.per_second, pairs),
-        )
+        for fenced, found in outcomes.items():
+            table.add(
+                f"{delay * 1_000:.0f} ms",
+                clients,
+                fenced,
+                count(found.load.per_second),
+                milliseconds(found.load.p50),
+                milliseconds(found.load.p99),
+                f"{found.requests:.1f}",
+                f"{found.processor * 1_000:.1f}",
+                f"{pairs:.1f}",
+                ratio(found.load.per_second, pairs),
+            )
+    table.notes.append(
+        "Fenced: the server does not look for what others may have committed above the heads of tables, because the "
+        "store refuses manifests of versions from everyone else."
+    )
     table.notes.append(
         f"The peer makes two separate commits of a pair, of manifests that were staged beforehand, for {_PEER_CLIENTS} "
         "clients at most."
