@@ -49,6 +49,7 @@ from namespace_server.directory.manifest_table.flip import (
     FlipOutcome,
     FlipSuperseded,
     FlipUnknown,
+    Following,
 )
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
@@ -240,9 +241,10 @@ class Committer:
         try:
             ahead = self._await_ahead(group)
             self._turns.wait()
-            published = self._conclude(*self._commit_changes(group, ahead=ahead, own=own))
+            attempt, snapshot = self._commit_changes(group, ahead=ahead, own=own)
+            _decide(attempt, snapshot)
             own.settle(committed=True)
-            return published
+            return attempt.published
         except CommitOutcomeUnknown as unknown:
             reason = unknown.reason
             _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, reason))
@@ -313,9 +315,8 @@ class Committer:
             _decide(attempt, snapshot, only_final=True)
             if flip is None:
                 return attempt, snapshot
-            outcome = self._send(flip, attempt, tries, own)
+            outcome = self._send(flip, attempt, tries, began, own)
             if isinstance(outcome, FlipCommitted):
-                self._turns.flipped(flip.version, time.monotonic() - began)
                 return attempt, outcome.snapshot
             if isinstance(outcome, FlipUnknown):
                 raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
@@ -392,19 +393,21 @@ class Committer:
         else:
             logger.error("%s was written after its branch was deleted, and is removed", path)
 
-    def _send(self, flip: Flip, attempt: GroupAttempt, tries: int, own: UnprovedFlip | None) -> FlipOutcome:
+    def _send(
+        self, flip: Flip, attempt: GroupAttempt, tries: int, began: float, own: UnprovedFlip | None
+    ) -> FlipOutcome:
         """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused.
 
-        On a bucket the next group goes on as soon as the slot is won, and versions of this one are promoted beside the
-        proof where that may be (G7); a directory proves a flip by a few look-ups.
+        On a bucket the next group is planned as soon as the slot is won, and sent as soon as the flip is proved.
+        Versions of this one are promoted beside the proof where that may be (G7), and hold up nobody else.
         """
         _mark(attempt, sent=True)
         published = attempt.published
-        won = None
-        if own is not None and not own.is_settled and not self._store.local:
-            won = partial(self._hand_over, own, flip)
+        following = Following(
+            won=partial(self._won, flip, published, own), committed=partial(self._conclude, attempt, began, own)
+        )
         try:
-            outcome = self._table.commit(flip, won, partial(self._promote, published) if published else None)
+            outcome = self._table.commit(flip, following)
         except StorageError:
             self._observer.flip("failed", tries)
             _mark(attempt, sent=False)
@@ -413,10 +416,10 @@ class Committer:
         self._observer.flip(_FLIP_OUTCOMES[type(outcome)], tries)
         if isinstance(outcome, FlipLost | FlipSuperseded):
             _mark(attempt, sent=False)
-        elif isinstance(outcome, FlipCommitted):
-            self._promoter.forget(self._record_maintenance.conclude(outcome.snapshot))
-            if attempt.adopted:
-                self._observer.adopted(len(attempt.adopted))
+        if not isinstance(outcome, FlipCommitted):
+            self._reader.forget(version.entry for version in published)
+        elif attempt.adopted:
+            self._observer.adopted(len(attempt.adopted))
         return outcome
 
     def _await_next_try(
@@ -432,11 +435,32 @@ class Committer:
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
         return self._table.follow(flip.base, outcome.winner) if isinstance(outcome, FlipLost) else self._table.refresh()
 
-    def _hand_over(self, own: UnprovedFlip, flip: Flip, snapshot: CatalogSnapshot) -> None:
-        """Let the next group be planned on a flip that won its slot (F8)."""
-        own.won(flip, snapshot)
-        self._ahead = own
-        self._queue.release()
+    def _won(
+        self, flip: Flip, published: Sequence[PlannedVersion], own: UnprovedFlip | None, snapshot: CatalogSnapshot
+    ) -> Callable[[], None] | None:
+        """Keep the manifests of a flip that won its slot, and let the next group be planned on it (F8).
+
+        Not in a directory, where the proof takes a few look-ups. Returns the promotion to be done beside the proof. It
+        would hold up the proof, for which a group waits that comes next.
+        """
+        self._reader.remember(published)
+        promotion = partial(self._promote, published) if published and not self._queue.is_awaited else None
+        if own is not None and not own.is_settled and not self._store.local:
+            own.won(flip, snapshot)
+            self._ahead = own
+            self._queue.release()
+        return promotion
+
+    def _conclude(
+        self, attempt: GroupAttempt, began: float, own: UnprovedFlip | None, snapshot: CatalogSnapshot
+    ) -> None:
+        """Give the verdicts of a flip that is committed, and let the next one be sent. Promotion may be under way."""
+        self._promoter.forget(self._record_maintenance.conclude(snapshot))
+        self._turns.flipped(snapshot.version, time.monotonic() - began)
+        _decide(attempt, snapshot)
+        self._keep(attempt.published)
+        if own is not None:
+            own.settle(committed=True)
 
     def _answer_when_busy(self, pending: PendingBatch) -> Verdict:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
@@ -446,14 +470,6 @@ class Committer:
         except LanceNamespaceError as error:
             return error
         return replayed or CatalogBusy(pending.batch.uuid, self._limits.tries)
-
-    def _conclude(self, attempt: GroupAttempt, snapshot: CatalogSnapshot) -> list[PlannedVersion]:
-        """Give the verdicts, which hold in `snapshot`, and keep the manifests that were published in memory."""
-        _decide(attempt, snapshot)
-        published = attempt.published
-        self._reader.remember(self._unpromoted(published))
-        self._keep(published)
-        return published
 
     def _keep(self, published: Iterable[PlannedVersion]) -> None:
         """Keep versions in memory that have just become heads."""
@@ -471,18 +487,14 @@ class Committer:
 
     def _promote(self, published: Sequence[PlannedVersion]) -> None:
         """Promote what a flip published and what is not promoted yet; what fails is left to the sweep."""
-        left = self._unpromoted(published)
+        left = [version.entry for version in published if not self._promoter.is_done(version.entry)]
         if not left:
             return
-        self._reader.remember(left)
         try:
             with self._observer.step("promote"):
-                self._promoter.promote([version.entry for version in left])
+                self._promoter.promote(left)
         except Exception:
             logger.exception("promotion is left to the sweep")
-
-    def _unpromoted(self, published: Iterable[PlannedVersion]) -> list[PlannedVersion]:
-        return [version for version in published if not self._promoter.is_done(version.entry)]
 
     def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:
         for pending in decided:

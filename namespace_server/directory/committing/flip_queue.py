@@ -23,6 +23,11 @@ class FlipQueue:
         self._waiting: deque[PendingBatch] = deque()
         self._flipping: int | None = None  # the thread that flips
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether batches wait for the next flip."""
+        return bool(self._waiting)
+
     def add(self, batches: Iterable[PendingBatch]) -> None:
         """Let batches wait for a flip."""
         with self._changed:

@@ -34,17 +34,17 @@ class ManifestReader:
         self._flipped: dict[Place, _Flipped] = {}
 
     def remember(self, planned: Iterable[PlannedVersion]) -> None:
-        """Keep the bytes of versions that a flip has just committed, until they are promoted or forgotten."""
+        """Keep the bytes of versions whose flip has just won its slot, until they are forgotten."""
         now = elapsed_clock()
         with self._lock:
             for version in planned:
-                if self._find(version.entry) is None:
-                    self._flipped[place_of(version.entry)] = _Flipped(version, now)
+                self._flipped[place_of(version.entry)] = _Flipped(version, now)
 
-    def forget(self, place: Place) -> None:
-        """Drop what is kept of a version: it is promoted."""
+    def forget(self, entries: Iterable[VersionEntry]) -> None:
+        """Drop what is kept of versions: they are promoted, or not committed."""
         with self._lock:
-            self._flipped.pop(place, None)
+            for entry in entries:
+                self._flipped.pop(place_of(entry), None)
 
     def from_memory(self, entry: VersionEntry) -> bytes | None:
         """The row's bytes, if this process committed them and has not promoted them yet."""

@@ -149,7 +149,7 @@ class Promoter:
             done.append(promotion)
             with self._lock:
                 self._promoted[place] = entry.sha256
-            self._reader.forget(place)
+            self._reader.forget([entry])
         return done
 
     def _promote_one(self, entry: VersionEntry) -> _Promotion:

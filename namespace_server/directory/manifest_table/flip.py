@@ -127,6 +127,27 @@ class FlipUnknown:
 FlipOutcome = FlipCommitted | FlipLost | FlipSuperseded | FlipUnknown
 
 
+def _nothing(_: CatalogSnapshot) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What follows the steps of a flip, of which each may take a round trip.
+
+    Attributes:
+        won: Called with the catalog as it is if the flip is a commit, once its slot is won. Returns what is to be done
+            beside the proof of that, where nothing speaks against it.
+        committed: Called with the catalog after the flip, once it is a commit; in any thread.
+    """
+
+    won: Callable[[CatalogSnapshot], Callable[[], None] | None] = _nothing
+    committed: Callable[[CatalogSnapshot], None] = _nothing
+
+
+NOTHING_FOLLOWS: Final = Following()
+
+
 def prepare_flip(
     root: str,
     snapshot: CatalogSnapshot,

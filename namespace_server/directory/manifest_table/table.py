@@ -13,12 +13,14 @@ from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import Deferred, ObjectStore
 from namespace_server.directory.manifest_table.flip import (
+    NOTHING_FOLLOWS,
     Flip,
     FlipCommitted,
     FlipLost,
     FlipOutcome,
     FlipSuperseded,
     FlipUnknown,
+    Following,
     check_changeable,
     prepare_flip,
 )
@@ -186,20 +188,14 @@ class ManifestTable:
         if writes:
             self._store.sync([path for path, _ in flip.files])
 
-    def commit(
-        self,
-        flip: Flip,
-        won: Callable[[CatalogSnapshot], None] | None = None,
-        beside: Callable[[], None] | None = None,
-    ) -> FlipOutcome:
+    def commit(self, flip: Flip, following: Following = NOTHING_FOLLOWS) -> FlipOutcome:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
         Only an occupied slot is an answer (F1), and a slot that was won is a commit only if its version is the newest
         afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed its
-        version (G7). Before that is asked, `won` is called with the catalog as it is if the flip is a commit. Beside
-        the question, on a bucket, `beside` is called if the base of the flip was proved to be the newest version within
-        the second before the answer to the write: no clean-up can have freed the slot. Should the proof fail all the
-        same, the outcome is unknown.
+        version (G7). What `following.won` returns is called beside that question on a bucket, if the base of the flip
+        was proved to be the newest version within the second before the answer to the write: no clean-up can have freed
+        the slot. Should the proof fail all the same, the outcome is unknown. Returns when all of it has ended.
 
         Raises `StorageError` when the store refused the write before any answer was lost: nothing was written, and
         nothing will be.
@@ -210,29 +206,32 @@ class ManifestTable:
         if isinstance(outcome, SlotUnknown):
             return FlipUnknown(outcome.reason)
         if isinstance(outcome, SlotLost):
-            # After a lost answer ours may have stood there, been built on, and been removed since (G9).
-            return self._trace(flip, began, won=False) if outcome.answer_was_lost else FlipLost(outcome.data)
+            if not outcome.answer_was_lost:
+                return FlipLost(outcome.data)
+            # Ours may have stood there, been built on, and been removed since (G9).
+            return self._conclude(self._trace(flip, began, won=False), flip, following)
         asked_at = elapsed_clock()
         made = flip.snapshot(flip.base.listed_at)
-        if won is not None:
-            won(made)
-        proof = Deferred(partial(self._prove, flip))
-        believed = beside is not None and not self._store.local and asked_at - listed_at < SAME_SECOND
+        beside = following.won(made)
+        proof = Deferred(partial(self._prove, flip, made.proved(asked_at), began, following))
+        if beside is None or self._store.local or asked_at - listed_at >= SAME_SECOND:
+            proof()
+            return proof.result
+        calls: list[Callable[[], object]] = [proof, beside]
+        self._store.gather(calls)
+        if isinstance(proof.result, FlipSuperseded):  # others may build on what was done beside the proof
+            return FlipUnknown(f"{flip.path} was written where another version was removed within a second")
+        return proof.result
+
+    def _prove(self, flip: Flip, made: CatalogSnapshot, began: float, following: Following) -> FlipOutcome:
+        """The outcome of a flip that won its slot; `made` is the catalog if it is the newest version."""
         try:
-            self._store.gather([proof, beside] if beside is not None and believed else [proof])
+            with self._observer.step("prove"):
+                proved = self._newest.is_newest(flip.version, flip.disk.scheme)
         except StorageError as error:
             return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
-        if proof.result:
-            return self._committed(flip, made.proved(asked_at))
-        traced = self._trace(flip, began, won=True)
-        if believed and isinstance(traced, FlipSuperseded):  # others may build on what was promoted
-            return FlipUnknown(f"{flip.path} was written where another version was removed within a second")
-        return traced
-
-    def _prove(self, flip: Flip) -> bool:
-        """Whether the version of a flip that won its slot is the newest."""
-        with self._observer.step("prove"):
-            return self._newest.is_newest(flip.version, flip.disk.scheme)
+        outcome = FlipCommitted(made) if proved else self._trace(flip, began, won=True)
+        return self._conclude(outcome, flip, following)
 
     def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
         """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
@@ -241,7 +240,7 @@ class ManifestTable:
         except LanceCoreError as error:
             return FlipUnknown(f"{flip.path} may be written, but the newest version cannot be read: {error}")
         if (won and newest.version == flip.version) or flip.is_part_of(newest):
-            return self._committed(flip, flip.snapshot(newest.listed_at))
+            return FlipCommitted(flip.snapshot(newest.listed_at))
         if newest.version < flip.version:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
         if elapsed_clock() - began > _RECORD_LIFETIME:
@@ -273,11 +272,14 @@ class ManifestTable:
         except StorageError as error:
             logger.error("%s is no version of the catalog and cannot be removed: %s", flip.path, error)
 
-    def _committed(self, flip: Flip, snapshot: CatalogSnapshot) -> FlipCommitted:
-        self._snapshots.accept(snapshot)
-        if flip.has_records:
-            self.peers.flipped()
-        return FlipCommitted(snapshot)
+    def _conclude(self, outcome: FlipOutcome, flip: Flip, following: Following) -> FlipOutcome:
+        """Take the catalog that a flip made, if it is a commit."""
+        if isinstance(outcome, FlipCommitted):
+            self._snapshots.accept(outcome.snapshot)
+            if flip.has_records:
+                self.peers.flipped()
+            following.committed(outcome.snapshot)
+        return outcome
 
     def discard(self, flip: Flip) -> None:
         """Remove the files of a flip that is known to be lost; a file that cannot be removed is left."""

@@ -176,6 +176,48 @@ def test_the_next_group_is_planned_and_staged_meanwhile_and_sent_afterwards(scen
     scene.check([0, 1, 2, 10], [0, 1, 2, 20])
 
 
+def test_promotion_does_not_hold_up_a_proof_for_which_others_wait(scene: Scene) -> None:
+    """It comes after the proof then, whose request would stand behind those of promotion."""
+    queue, sent = scene.ground.catalog.committer._queue, threading.Event()
+
+    def arrive(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and path.startswith(VERSIONS) and not sent.is_set():
+            sent.set()
+            wait_for(lambda: queue.is_awaited)
+
+    scene.store.before(arrive)
+    with scene.held_at_proof() as go_on:
+        first = scene.start(scene.append(A, 10))
+        assert sent.wait(PATIENCE)
+        second = scene.start(scene.append(B, 20))
+        assert scene.held.wait(PATIENCE)
+        time.sleep(SHORT)
+        assert scene.other.canonical(A) == [1]
+        go_on.set()
+        assert scene.made(first, second) == [scene.first + 1, scene.first + 2]
+    scene.check([0, 1, 2, 10], [0, 1, 2, 20])
+
+
+def test_a_flip_is_concluded_while_it_is_promoted(scene: Scene) -> None:
+    """So that the next group, which was planned on it, is sent."""
+    promoting, go_on = threading.Event(), threading.Event()
+
+    def arrive(verb: str, path: str) -> None:
+        if verb == "publish" and not promoting.is_set():
+            promoting.set()
+            assert go_on.wait(PATIENCE)
+
+    scene.store.before(arrive)
+    first = scene.start(scene.append(A, 10))
+    assert promoting.wait(PATIENCE)
+    second = scene.start(scene.append(B, 20))
+    assert second.result(PATIENCE)
+    assert not first.done()
+    go_on.set()
+    assert scene.made(first, second) == [scene.first + 1, scene.first + 2]
+    scene.check([0, 1, 2, 10], [0, 1, 2, 20])
+
+
 def test_many_groups_follow_each_other(scene: Scene) -> None:
     tables = [scene.other.make_table("g", f"t{number}", count=1) for number in range(8)]
     scene.ground.catalog.snapshot()

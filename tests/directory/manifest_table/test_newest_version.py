@@ -20,7 +20,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.manifest_table import snapshots as snapshots_module
 from namespace_server.directory.manifest_table import table as table_module
-from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown
+from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown, Following
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.snapshots import changes_to
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -123,7 +123,7 @@ def test_promotion_begins_beside_the_proof_only_within_a_second_of_a_listing(
             monkeypatch.setattr(table_module, "elapsed_clock", lambda: listed_at + age)
 
     store.before(hold)
-    outcome = table.commit(prepared, beside=lambda: begun.append("promotion"))
+    outcome = table.commit(prepared, Following(won=lambda _: lambda: begun.append("promotion")))
     assert isinstance(outcome, FlipCommitted)
     assert begun == ([] if age > 1 or store.local else ["promotion"])
 
@@ -143,7 +143,7 @@ def test_a_slot_that_is_made_free_within_a_second(followed: bool) -> None:
     inner.delete(name(2))
     begun = list[str]()
 
-    outcome = table.commit(prepared, beside=lambda: begun.append("promotion"))
+    outcome = table.commit(prepared, Following(won=lambda _: lambda: begun.append("promotion")))
 
     assert isinstance(outcome, FlipSuperseded if followed else FlipUnknown)
     assert begun == ([] if followed else ["promotion"])
