@@ -40,7 +40,7 @@ _PATIENCE: Final = 0.5
 """Seconds after which a server that has not answered yet is asked whether it lives, again and again."""
 _SIGN_OF_LIFE: Final = 1.0
 """Seconds in which it must say so, and in which a connection must be made."""
-_NOT_DECIDED: Final = frozenset({401, 403, 405, 408, 413, 421, 429, 431})
+_NOT_DECIDED: Final = frozenset({401, 403, 405, 408, 413, 429, 431})
 """Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ."""
 _HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-request-id", b"traceparent", b"tracestate")
 _TOLD: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
@@ -116,6 +116,9 @@ class Forwarding:
         except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
             return "unreachable", None
+        if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:  # it saw another one commit
+            self._peers.forget(peer)
+            return "undecided", None
         if answer.status_code in _NOT_DECIDED or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._avoid(peer, f"status {answer.status_code}")
             return "undecided", None

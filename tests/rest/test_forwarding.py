@@ -391,6 +391,20 @@ def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> Non
         assert server.outcomes == ["undecided"]
 
 
+def test_a_server_that_sees_another_one_commit_is_not_avoided(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It refuses the change, and is well."""
+
+    def answer(request: BaseHTTPRequestHandler, _: bytes) -> None:
+        say(request, 421)
+
+    with listen_alive(answer) as other, last(tmp_path, other) as server, caplog.at_level(logging.WARNING):
+        for name in "ab":
+            server.sees(Peer("i", other))
+            assert server.create(name).status_code == 200
+        assert server.outcomes == ["undecided", "undecided"]
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("name", [None, "j"])
 @pytest.mark.parametrize("status", [200, 404, 409])
 def test_an_answer_of_another_process_is_none(

@@ -91,6 +91,11 @@ class Peers:
         if (peer := Peer.parse(told)) is not None:
             self.saw(peer)
 
+    def forget(self, peer: Peer) -> None:
+        """Do not choose a process until it is seen to commit again."""
+        with self._lock:
+            self._seen.pop(peer, None)
+
     def avoid(self, peer: Peer) -> bool:
         """Do not choose what listens at the URL of a process for `AVOIDED` seconds. False if that is so already."""
         now = self._clock()

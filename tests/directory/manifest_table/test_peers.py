@@ -82,6 +82,16 @@ def test_one_that_failed_is_avoided_for_a_while(clock: Clock) -> None:
     assert peers.committing() == A
 
 
+def test_one_that_sees_another_commit_is_chosen_again_when_it_commits(clock: Clock) -> None:
+    peers = joined(clock, C)
+    peers.saw(A)
+    peers.saw(B)
+    peers.forget(A)
+    assert peers.committing() == B
+    peers.saw(A)
+    assert peers.committing() == A
+
+
 def test_flips_of_batches_alone_tell_their_process(ground: Ground) -> None:
     """One that closes records needs nobody's changes."""
     peers = ground.catalog.table.peers
