@@ -78,9 +78,15 @@ SCENARIOS = (
         large=True,
     ),
     Scenario(
+        "promotion before the proof, two servers",
+        succeeding,
+        succeeding.State(clock=True, stock=True, servers=(succeeding.Server(),) * 2),
+    ),
+    Scenario(
         "promotion before the proof, two servers, a lost answer",
         succeeding,
         succeeding.State(clock=True, stock=True, lost_answers=1, servers=(succeeding.Server(),) * 2),
+        large=True,
     ),
     Scenario(
         "promotion before the proof, three servers, a lost answer",
