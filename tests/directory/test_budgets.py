@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,7 @@ def test_a_batch_whose_flip_takes_more_than_a_second_is_proved_before_it_is_prom
 @pytest.mark.parametrize("tables", [1, 10])
 def test_a_fenced_root_saves_a_request_for_each_table(tmp_path: Path, tables: int) -> None:
     """What other writers may have committed above heads is not looked for."""
-    ground = make_counted(tmp_path, CatalogOptions(sweep_interval=timedelta(0), fenced=True))
+    ground = make_counted(tmp_path, replace(QUIET, fenced=True))
     for operation, request in READS:
         with store_of(ground).measure() as cost:
             ground.read(operation, **request)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -20,9 +20,8 @@ from lance_core.errors import StorageError
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.catalog import CatalogOptions
 from tests.directory.invariants import check_progress, check_quiet
-from tests.directory.tables import Ground, rows
+from tests.directory.tables import QUIET, Ground, rows
 from tests.directory.taken_names import TABLE, append_above, delete_above, take_name
 from tests.storage.faults import Crashed, Fault, FaultStore
 
@@ -69,7 +68,7 @@ def test_nothing_is_lost_where_a_fence_does_not_hold(ground: Ground) -> None:
     """Nobody looks for what was committed around the catalog until its name is needed."""
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    fenced = Ground(ground.root, options=CatalogOptions(sweep_interval=timedelta(0), fenced=True))
+    fenced = Ground(ground.root, options=replace(QUIET, fenced=True))
     for start in (10, 11):
         lance.write_dataset(rows(start, start + 1), str(ground.root / ground.location(TABLE)), mode="append")
     assert fenced.head(TABLE) == 1
