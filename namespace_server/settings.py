@@ -93,7 +93,8 @@ class Settings(BaseSettings):
     vended_azure_sas: bool = Field(
         default=False,
         description="Whether clients of a root on Azure are handed shared access signatures that are limited to the "
-        "directory of the table. The account must have a hierarchical namespace, and `storage` its name and key.",
+        "directory of the table. The account must have a hierarchical namespace. They are signed with its key, or with "
+        "one that is delegated to the server's identity.",
     )
     vended_google_token: bool = Field(
         default=False,

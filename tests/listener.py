@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def listen(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """Call `answer` with each request, in a thread of its connection; the URL."""
+def listen(answer: Callable[[BaseHTTPRequestHandler], None], context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Call `answer` with each request, in a thread of its connection; the URL. With a context it speaks TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -35,10 +36,12 @@ def listen(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
 
     listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     listener.daemon_threads = True
+    if context is not None:
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
     thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.server_address[1]}"
+        yield f"{'http' if context is None else 'https'}://127.0.0.1:{listener.server_address[1]}"
     finally:
         listener.shutdown()
         thread.join()

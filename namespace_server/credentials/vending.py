@@ -25,7 +25,7 @@ class VendingOptions:
     Attributes:
         static: Options by Lance's names, the same for every table.
         role_arn: Role whose temporary credentials are handed out for tables on S3, limited to the table.
-        azure_sas: Whether signatures of the account key are handed out for tables on Azure, limited to the table.
+        azure_sas: Whether shared access signatures are handed out for tables on Azure, limited to the table.
         google_token: Whether tokens of the server's account are handed out for tables on Google Cloud Storage, limited
             to the table.
         sts_endpoint: The service that issues sessions or tokens; absent: that of the provider.
@@ -126,7 +126,11 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
     if options.azure_sas:
         if parts.scheme not in {"az", "abfs", "abfss"}:
             raise ValueError("vended_azure_sas: expected a root on Azure, found another one")
-        from namespace_server.credentials.azure import DirectorySignature
+        try:
+            from namespace_server.credentials.azure import DirectorySignature
+        except ImportError as error:
+            missing = f"{error.name} is missing; install lance-namespace-server[azure]"
+            raise ValueError(f"vended_azure_sas: {missing}") from error
 
         account = host.partition(".")[0] or None
         return DirectorySignature(bucket, account, storage, options.permission, options.duration)

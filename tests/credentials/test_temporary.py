@@ -185,7 +185,7 @@ def test_a_boundary_allows_one_directory(path: str) -> None:
         ("s3://b/r", VendingOptions(sts_endpoint="https://sts"), "vended_sts_endpoint: expected vended_role_arn"),
         ("s3://b/r", VendingOptions(azure_sas=True), "vended_azure_sas: expected a root on Azure"),
         ("s3://b/r", VendingOptions(google_token=True), "vended_google_token: expected a root on Google Cloud Storage"),
-        ("az://b/r", VendingOptions(azure_sas=True), "vended_azure_sas: expected account name and key"),
+        ("az://b/r", VendingOptions(azure_sas=True), "vended_azure_sas: expected the name of an account, and its key"),
         ("s3://b/r", VendingOptions(duration=timedelta(minutes=5)), "vended_seconds: expected 900 to 43200, found 300"),
         ("s3://b/r", VendingOptions(permission="own"), "vended_permission: expected read or write"),  # type: ignore[arg-type]
     ],
