@@ -16,8 +16,9 @@ from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import Deferred, ObjectStore
 from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
+from namespace_server.directory.committing.commit_loop import CommitLimits
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.committer import CommitLimits, Committer
+from namespace_server.directory.committing.committer import Committer
 from namespace_server.directory.committing.group_planner import AttemptContext, PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader

@@ -1,7 +1,9 @@
 """Commit batches.
 
-committer               the commit loop: verify; plan, write, flip, after a conflict again; promote
+committer               verifies batches, commits them in groups, answers each
+commit_loop             the commit loop: plan, write, flip, after a conflict again; promote
 flip_queue              batches that wait, and the thread that flips them
+unproved_flip           a flip on which the next group is planned while it is proved
 turns                   lets servers that share a root flip by turns
 leftovers               removal of the files of attempts that are in no history
 group_planner           plans each batch of a group on the overlay of those before it; the planning context

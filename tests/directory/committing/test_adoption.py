@@ -12,7 +12,7 @@ from lance_core.errors import StorageError
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.committing.committer import CommitLimits
+from namespace_server.directory.committing.commit_loop import CommitLimits
 from namespace_server.directory.model.errors import BatchConflict, CatalogBusy
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE
@@ -65,7 +65,7 @@ def test_an_assertion_does_not_hold_where_the_head_cannot_be_promoted(ahead: Gro
 def test_a_head_is_not_told_where_its_adoption_is_unknown(ahead: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = ahead.again()
     committer = reader.catalog.committer
-    monkeypatch.setattr(committer, "_limits", CommitLimits(tries=1))  # the first one finds what it has to adopt
+    monkeypatch.setattr(committer._loop, "_limits", CommitLimits(tries=1))  # the first one finds what it has to adopt
     with pytest.raises(CatalogBusy):
         head_of(reader)
 
