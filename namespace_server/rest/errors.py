@@ -116,6 +116,16 @@ class ChunksBroken(ClientDisconnected):
     status = 400
 
 
+class OutcomeOpen(ServiceUnavailableError):
+    """A change would be refused here, but another server, to which it was handed, may commit it yet (503)."""
+
+    def __init__(self, refused: str) -> None:
+        super().__init__(
+            "the outcome is unknown: the change was handed to another server, which may commit it yet; expected an "
+            f"answer of that, found none; here it would be refused ({refused}); look, or repeat it unchanged"
+        )
+
+
 class ServerReadOnly(ServiceUnavailableError):
     """The server takes no changes for now (503). Clients may repeat them after `retry_after` seconds."""
 

@@ -8,6 +8,7 @@ time, never correctness:
   names the process. One that does not is of another program, and counts as none.
 * A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
   key is looked up in the catalog before it is committed here, and again after each lost slot.
+* A change that the other server may commit yet is not refused here: its outcome is unknown then.
 * It goes with the credentials of its client, and is never handed on by the server that it is handed to: that one
   commits it, or refuses it (421) if another one commits.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
 import time
 import uuid
@@ -23,8 +25,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    TCPConnector,
+)
 from starlette.responses import Response
 from starlette.types import Scope
 from yarl import URL
@@ -40,10 +50,35 @@ _PATIENCE: Final = 0.5
 """Seconds after which a server that has not answered yet is asked whether it lives, again and again."""
 _SIGN_OF_LIFE: Final = 1.0
 """Seconds in which it must say so, and in which a connection must be made."""
-_NOT_DECIDED: Final = frozenset({401, 403, 405, 408, 413, 429, 431})
-"""Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ."""
+_OF_THE_CLIENT: Final = frozenset({401, 403, 408, 413, 431})
+_NOT_DECIDED: Final = _OF_THE_CLIENT | {405, 429}
+"""Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ. Some are
+about this client or its request alone, so that the changes of others are handed on."""
 _HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-request-id", b"traceparent", b"tracestate")
 _TOLD: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
+_ASCII: Final = "".join(map(chr, range(0x21, 0x7F)))
+_NOT_SENT: Final = (ClientConnectorError, ConnectionTimeoutError)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOn:
+    """What came of a change that was to be handed on.
+
+    Attributes:
+        caller: For whom it is to be committed here; a change that was handed on has a key of this caller.
+        answer: That of the other server, if it decides the change.
+        is_open: Whether the other server may have the change, and commit it later.
+    """
+
+    caller: Caller
+    answer: Response | None = None
+    is_open: bool = False
+
+    @property
+    def catalog_version(self) -> int:
+        """The catalog version that the answer tells; 0 if it tells none."""
+        told = "" if self.answer is None else self.answer.headers.get(CATALOG_VERSION.decode(), "")
+        return int(told) if re.fullmatch("[0-9]{1,18}", told) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +119,7 @@ class Forwarding:
         self._tls = tls
         self._observer = observer
         self._client: ClientSession | None = None
-        self._looks: dict[str, asyncio.Task[bool]] = {}
+        self._looks: dict[Peer, asyncio.Task[bool]] = {}
 
     async def close(self) -> None:
         """Close the connections."""
@@ -95,51 +130,54 @@ class Forwarding:
         """Note that another server handed a change to this one."""
         self._peers.was_handed()
 
-    async def commit(self, scope: Scope, body: bytes, caller: Caller) -> tuple[Caller, Response | None]:
-        """The answer of the server that commits at the moment; None if the change is to be committed here.
-
-        It is then to be committed for the caller that is returned, whose key the change has by now.
-        """
+    async def commit(self, scope: Scope, body: bytes, caller: Caller) -> HandedOn:
+        """Hand a change to the server that commits at the moment. Without an answer it is to be committed here."""
         peer = self._peers.committing()
         if peer is None:
-            return caller, None
+            return HandedOn(caller)
         caller = replace(caller, idempotency_key=caller.idempotency_key or str(uuid.uuid4()))
+        try:
+            asked = self._request(peer, scope, body, caller)
+        except UnicodeDecodeError:  # bytes that the client for HTTP cannot send as they came
+            return HandedOn(caller)
         began = time.monotonic()
-        outcome, answer = await self._hand_on(peer, self._request(peer, scope, body, caller))
+        outcome, handed = await self._hand_on(peer, asked, caller)
         self._observer.forwarded(outcome, time.monotonic() - began)
-        return caller, answer
+        return handed
 
-    async def _hand_on(self, peer: Peer, asked: _Asked) -> tuple[ForwardingOutcome, Response | None]:
-        """What comes of a change; its answer if that decides it."""
+    async def _hand_on(self, peer: Peer, asked: _Asked, caller: Caller) -> tuple[ForwardingOutcome, HandedOn]:
         try:
             answer = await self._ask(peer, asked)
         except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
-            return "unreachable", None
+            return "unreachable", HandedOn(caller, is_open=not isinstance(error, _NOT_SENT))
         if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:  # it saw another one commit
             self._peers.forget(peer)
-            return "undecided", None
-        if answer.status_code in _NOT_DECIDED or answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            self._avoid(peer, f"status {answer.status_code}")
-            return "undecided", None
+            return "undecided", HandedOn(caller)
+        fails = answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if fails or answer.status_code in _NOT_DECIDED:
+            if answer.status_code not in _OF_THE_CLIENT:
+                self._avoid(peer, f"status {answer.status_code}")
+            return "undecided", HandedOn(caller, is_open=fails)
         self._peers.saw(peer)
-        return "answered", answer
+        return "answered", HandedOn(caller, answer)
 
     def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _Asked:
+        """What is sent. Raises `UnicodeDecodeError` for a header in another encoding than UTF-8."""
         target: bytes = scope["raw_path"]
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
         given: Mapping[bytes, bytes] = scope["header_map"]
-        kept = {name.decode(): given[name].decode("latin-1") for name in _HANDED_ON if name in given}
+        kept = {name.decode(): given[name].decode() for name in _HANDED_ON if name in given}
         own = {FORWARDED_TO.decode(): peer.instance, IDEMPOTENCY_KEY.decode(): caller.idempotency_key or ""}
-        return _Asked(URL(peer.url + target.decode("latin-1"), encoded=True), {**kept, **own}, body)
+        return _Asked(URL(peer.url + quote(target, safe=_ASCII), encoded=True), {**kept, **own}, body)
 
     async def _ask(self, peer: Peer, asked: _Asked) -> Response:
         """Send a request, and wait for the answer while the server lives. Raises as `_send`, `TimeoutError`."""
         answering = asyncio.create_task(self._send(peer, asked))
         try:
             while not (await asyncio.wait({answering}, timeout=_PATIENCE))[0]:
-                if not await self._lives(peer.url):
+                if not await self._lives(peer):
                     raise TimeoutError(f"no sign of life for {_PATIENCE + _SIGN_OF_LIFE:g} s")
             return answering.result()
         finally:
@@ -147,7 +185,11 @@ class Forwarding:
 
     async def _send(self, peer: Peer, asked: _Asked) -> Response:
         async with self._session().post(
-            asked.url, data=asked.body, headers=asked.headers, allow_redirects=False
+            asked.url,
+            data=asked.body,
+            headers=asked.headers,
+            skip_auto_headers=("Content-Type",),  # stock clients send none with an empty body
+            allow_redirects=False,
         ) as answer:
             content = await answer.read()
             answered_by = answer.headers.get(ANSWERED_BY.decode())
@@ -167,18 +209,19 @@ class Forwarding:
             )
         return self._client
 
-    async def _lives(self, url: str) -> bool:
-        """Whether a server answers. Changes that wait for it at the same time share the question."""
-        look = self._looks.get(url)
+    async def _lives(self, peer: Peer) -> bool:
+        """Whether a process answers. Changes that wait for it at the same time share the question."""
+        look = self._looks.get(peer)
         if look is None:
-            look = self._looks[url] = asyncio.create_task(self._look(url))
-            look.add_done_callback(lambda _: self._looks.pop(url))
+            look = self._looks[peer] = asyncio.create_task(self._look(peer))
+            look.add_done_callback(lambda _: self._looks.pop(peer))
         return await asyncio.shield(look)
 
-    async def _look(self, url: str) -> bool:
+    async def _look(self, peer: Peer) -> bool:
+        asked = self._session().get(f"{peer.url}/health/live", headers={FORWARDED_TO.decode(): peer.instance})
         try:
-            async with asyncio.timeout(_SIGN_OF_LIFE), self._session().get(f"{url}/health/live") as answer:
-                return answer.status == HTTPStatus.OK
+            async with asyncio.timeout(_SIGN_OF_LIFE), asked as answer:
+                return answer.status == HTTPStatus.OK and answer.headers.get(ANSWERED_BY.decode()) == peer.instance
         except (ClientError, TimeoutError):
             return False
 

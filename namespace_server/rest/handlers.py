@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 
-from lance_namespace.errors import UnsupportedOperationError
+from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationError
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.directory.model.errors import CommittedElsewhere
-from namespace_server.rest.errors import Misdirected
+from namespace_server.rest.errors import Misdirected, OutcomeOpen
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
@@ -29,6 +30,7 @@ from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.responses import RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler
+from namespace_server.rest.service import CatalogService
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ class Commit:
 
     The catalog reads the body. The answer about a new table has storage options, unless the request says otherwise.
     Another server of the root may be asked to commit it: at once, or after a slot was lost to that one. A change that
-    was handed to this server is refused then (421), and never handed on.
+    was handed to this server is refused then (421), and never handed on. One that another server may commit yet is
+    committed here, or its outcome is unknown: it is not refused.
     """
 
     optional: bool = False
@@ -111,25 +114,38 @@ class Commit:
             service, caller = exchange.service, exchange.caller
             forwarding = service.forwarding_of(exchange.headers)
             body = await exchange.change(optional=self.optional)
+            is_open = False
             with service.bodies.hold(body.size):
                 for movable in (True, False):
                     if forwarding is not None:
-                        caller, response = await forwarding.commit(exchange.scope, body.data, caller)
-                        if response is not None:
-                            return response
-                    call = await service.prepare(operation, body, caller, movable=movable)
+                        handed = await forwarding.commit(exchange.scope, body.data, caller)
+                        if handed.answer is not None:
+                            return _passed_on(service, handed.answer, handed.catalog_version, is_open=is_open)
+                        caller, is_open = handed.caller, is_open or handed.is_open
                     try:
+                        call = await service.prepare(operation, body, caller, movable=movable)
                         committed = await service.commit(call)
+                        break
                     except CommittedElsewhere as error:
                         if forwarding is None:  # the server that handed it to this one finds the other
                             raise Misdirected(str(error)) from error
-                    else:
-                        break
+                    except LanceNamespaceError as error:
+                        if not is_open:
+                            raise
+                        raise OutcomeOpen(str(error)) from error
             if call.vends:
                 committed = await service.with_storage_options(committed)
             return success(service, committed)
 
         return answer
+
+
+def _passed_on(service: CatalogService, answer: Response, catalog_version: int, *, is_open: bool) -> Response:
+    """The answer of another server. Raises `OutcomeOpen` if that refuses what a third one may commit yet."""
+    service.saw(catalog_version)
+    if is_open and answer.status_code != HTTPStatus.OK:
+        raise OutcomeOpen(f"status {answer.status_code}")
+    return answer
 
 
 @dataclass(frozen=True, slots=True)

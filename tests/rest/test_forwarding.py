@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import socket
 import threading
 import time
@@ -12,10 +13,13 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import typer
+from lance.namespace import RestNamespace
+from lance_namespace import DropTableRequest
 from pydantic import ValidationError
 
 from lance_core.format.manifest import parse_manifest_file
@@ -207,10 +211,22 @@ def test_a_key_of_the_client_stays_its_key(tmp_path: Path, first: Served, keys: 
 
 
 def test_flips_tell_their_server_to_the_others(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
-    first.create("a")
     with last(tmp_path, "http://first", keys=keys) as second:
+        assert second.namespace.newest().version == 0
+        first.create("a")
         assert second.namespace.newest().version == 1
         assert second.namespace.catalog.table.peers.lately() == [first.peer]
+
+
+def test_changes_of_a_copied_root_are_not_handed_to_a_server_of_the_original(tmp_path: Path, first: Served) -> None:
+    first.namespace.catalog.table.peers.join(at(first), frozenset())
+    first.create("a")
+    shutil.copytree(tmp_path / "root", tmp_path / "copy" / "root")
+    with served(tmp_path / "copy" / "root", LAST, {first.url}, KEYS if first.headers else {}) as copy:
+        assert [copy.create(name).status_code for name in "bc"] == [200, 200]
+        assert copy.namespace.newest().version == 3
+        assert copy.outcomes == []
+    assert first.namespace.newest().version == 1
 
 
 @contextmanager
@@ -347,6 +363,26 @@ def test_a_server_that_is_held_is_waited_for_shortly(tmp_path: Path, caplog: pyt
     assert "no sign of life for 1.5 s" in caplog.text
 
 
+def test_a_server_that_is_gone_is_not_waited_for_because_another_one_has_its_url(tmp_path: Path) -> None:
+    """Its connection neither breaks nor answers."""
+    released = threading.Event()
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers.get("content-length") or 0))
+        if request.command == "POST":
+            released.wait(30)
+        else:
+            say(request, 200, "another process")
+
+    with ExitStack() as ending:
+        held = ending.enter_context(listen(answer))
+        server = ending.enter_context(last(tmp_path, held))
+        ending.callback(released.set)
+        server.sees(Peer("i", held))
+        assert server.create("a").status_code == 200
+        assert server.outcomes == ["unreachable"]
+
+
 def test_a_slow_server_is_waited_for(tmp_path: Path) -> None:
     """Its probe is answered meanwhile."""
     asked: list[str] = []
@@ -379,6 +415,107 @@ def test_a_lost_answer_makes_no_second_commit(
         assert proxy.keys == [second.record().idempotency_key]
 
 
+@contextmanager
+def taking(status: int | None) -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
+    """A peer that keeps what it is handed, and answers with a status or breaks the connection."""
+    taken: list[tuple[str, dict[str, str], bytes]] = []
+
+    def answer(request: BaseHTTPRequestHandler, body: bytes) -> None:
+        taken.append((request.path, {name.lower(): value for name, value in request.headers.items()}, body))
+        if status is None:
+            request.close_connection = True
+        else:
+            say(request, status)
+
+    with listen_alive(answer) as url:
+        yield url, taken
+
+
+@pytest.mark.parametrize("status", [None, 503])
+def test_what_another_server_may_commit_yet_is_not_refused(tmp_path: Path, first: Served, status: int | None) -> None:
+    """It was handed on without an answer, and arrives late, after a client made the table that is not there now."""
+    keys = KEYS if first.headers else {}
+    with taking(status) as (url, taken), last(tmp_path, url, keys=keys) as second:
+        second.sees(at(first, url))
+        drop = f"{second.url}/v1/table/t/drop"
+        answer = httpx.post(drop, json={}, headers=first.headers)
+        assert answer.status_code == 503
+        assert "the outcome is unknown" in answer.json()["error"]
+        assert "may commit it yet" in answer.json()["error"]
+        [(path, headers, body)] = taken
+        assert second.create("t").status_code == 200
+        kept = {name: headers[name] for name in ("content-type", "idempotency-key", "x-lance-forwarded-to")}
+        assert httpx.post(first.url + path, content=body, headers={**first.headers, **kept}).status_code == 200
+        assert second.namespace.newest().table(("t",)) is None  # so the client was told the truth
+        refused = httpx.post(drop, json={}, headers=first.headers)
+        assert refused.status_code == 404  # nothing of this one is under way
+
+
+@pytest.mark.parametrize("status", [401, 421, 429])
+def test_what_another_server_did_not_take_is_refused(tmp_path: Path, status: int) -> None:
+    with taking(status) as (url, _), last(tmp_path, url) as server:
+        server.sees(Peer("i", url))
+        assert httpx.post(f"{server.url}/v1/table/t/drop", json={}).status_code == 404
+
+
+def test_what_was_not_sent_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        dead = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    with last(tmp_path, dead) as server:
+        server.sees(Peer("i", dead))
+        assert httpx.post(f"{server.url}/v1/table/t/drop", json={}).status_code == 404
+        assert server.outcomes == ["unreachable"]
+
+
+def test_a_stock_client_drops_a_table(tmp_path: Path, first: Served) -> None:
+    """It sends neither a body nor a content type."""
+    with last(tmp_path, first.url, keys=KEYS if first.headers else {}) as second:
+        first.create("a")
+        second.sees(at(first))
+        headers = {f"headers.{name}": value for name, value in first.headers.items()}
+        RestNamespace(uri=second.url, **headers).drop_table(DropTableRequest(id=["a"]))
+        assert second.outcomes == ["answered"]
+        assert second.namespace.newest().table(("a",)) is None
+
+
+def test_bytes_that_are_no_ascii_arrive_as_they_came(tmp_path: Path) -> None:
+    key = "kéykéykéy"
+    with ExitStack() as ending:
+        first = ending.enter_context(served(tmp_path / "root", "http://first", set(), {key: "ann"}))
+        second = ending.enter_context(last(tmp_path, first.url, keys={key: "ann"}))
+        for name in ("a", "éa"):
+            second.sees(at(first))
+            assert _status(second.url, f"/v1/table/{name}/declare".encode(), key.encode()) == 200
+            assert second.namespace.newest().table((name,)) is not None
+        assert second.outcomes == ["answered", "answered"]
+
+
+def test_a_change_that_cannot_be_sent_as_it_came_is_committed_here(tmp_path: Path, first: Served) -> None:
+    with last(tmp_path, first.url, keys=KEYS if first.headers else {}) as second:
+        second.sees(at(first))
+        key = first.headers.get("x-api-key", "").encode()
+        assert _status(second.url, b"/v1/table/a/declare", key, b"x-request-id: \xff\r\n") == 200
+        assert second.outcomes == []
+        assert second.committed_by() == str(second.peer)
+
+
+def _status(url: str, target: bytes, key: bytes, more: bytes = b"") -> int:
+    """The status of a change whose path, key and other headers are sent as these bytes."""
+    place = urlsplit(url)
+    asked = b"POST %s HTTP/1.1\r\nhost: x\r\nx-api-key: %s\r\ncontent-type: application/json\r\n" % (target, key)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        connection.sendall(asked + more + b"content-length: 2\r\nconnection: close\r\n\r\n{}")
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+def test_answers_after_one_that_was_handed_on_are_as_new(tmp_path: Path, first: Served) -> None:
+    with last(tmp_path, first.url, keys=KEYS if first.headers else {}) as second:
+        second.sees(at(first))
+        assert second.create("a").headers["x-lance-catalog-version"] == "1"
+        refused = httpx.post(f"{second.url}/v1/table/b/declare", content=b"no JSON", headers=first.headers)
+        assert (refused.status_code, refused.headers["x-lance-catalog-version"]) == (400, "1")
+
+
 @pytest.mark.parametrize("status", [401, 403, 413, 421, 429, 500, 503])
 def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> None:
     def answer(request: BaseHTTPRequestHandler, _: bytes) -> None:
@@ -389,6 +526,10 @@ def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> Non
         assert server.create("a").status_code == 200
         assert server.committed_by() == str(server.peer)
         assert server.outcomes == ["undecided"]
+        server.sees(Peer("i", other))
+        assert server.create("b").status_code == 200
+        is_avoided = status in {429, 500, 503}
+        assert server.outcomes == ["undecided"] * (1 if is_avoided else 2)
 
 
 def test_a_server_that_sees_another_one_commit_is_not_avoided(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -323,7 +323,8 @@ class Snapshots:
             snapshot = self._follow(base, file, scheme, listed_at)
             self._current = snapshot
             self._remember(snapshot)
-        if file.transaction is not None:
+        # Only what appears while this process watches: the newest version of a copied root is a flip on the original.
+        if base is not None and file.transaction is not None:
             self._peers.saw_flip(file.transaction.transaction_properties.get(PEER_PROPERTY, ""))
         return snapshot
 

@@ -5,7 +5,7 @@ an attempt of its own that lost its slot. Every message may be lost or arrive at
 itself whenever it gives up waiting, and may die. A client that gave the change a key sends it to A as well whenever it
 gives up waiting for B; without one, the change has a key from the moment that it is handed on. The address of A may
 belong to a server of another root, or to another program, by the time that something arrives there. Another server
-commits in between.
+commits in between. What the change needs may be missing at first, so that it is refused.
 """
 
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ RULES = (
     "by the process",
     "once",
     "verdicts only",
+    "not refused",
 )
 
 CHANGE, NAMELESS, OTHER = "change", "change without a key", "another"
@@ -47,10 +48,11 @@ class State(NamedTuple):
 
     `handed` is A's work on what B handed to it, `sent` its work on what the client sent, `own` that of B, and `late` a
     put of B's that it waits for no more. `keyed`: the client gave a key. `address` is who has the address of A.
-    `client` is what the client was told.
+    `client` is what the client was told. `lacking`: the change is refused for now. It was `handed_on`, if it may arrive.
     """
 
     keyed: bool = True
+    lacking: bool = False
 
     catalog: tuple[str, ...] = ()
     elsewhere: bool = False
@@ -64,6 +66,7 @@ class State(NamedTuple):
     late: Work = Work()
     dead: bool = False
     returned: bool = False
+    handed_on: bool = False
     others: int = 1
 
 
@@ -75,6 +78,8 @@ class Model:
 
     def steps(self, state: State) -> Iterator[tuple[str, State]]:
         """Every step that some process or the network can do."""
+        if state.lacking:
+            yield "another client makes what is missing", state._replace(lacking=False)
         if state.others:
             yield "another server commits", state._replace(catalog=(*state.catalog, OTHER), others=state.others - 1)
         if state.address == "A":
@@ -128,7 +133,7 @@ class Model:
         yield "B: dies", state._replace(dead=True, own=Work("done"), late=late)
 
     def _handed_on(self, state: State) -> State:
-        return state._replace(request=True, own=Work("waiting"))
+        return state._replace(request=True, handed_on=True, own=Work("waiting"))
 
     def _is_verdict(self, answer: str) -> bool:
         rule = {"nonsense": "by the process", "limit": "verdicts only"}.get(answer)
@@ -142,6 +147,8 @@ class Model:
         match work.at:
             case "look" if work.knows and CHANGE in state.catalog[: work.seen]:
                 yield f"{name}: finds the key", self._decided(name, state)
+            case "look" | "plan" if state.lacking:
+                yield f"{name}: refuses", self._decided(name, state, "refused")
             case "look" | "plan":
                 yield f"{name}: plans", state._replace(**{name: work._replace(at="put")})
             case "put" if len(state.catalog) == work.seen:
@@ -152,11 +159,13 @@ class Model:
                 if work.first:
                     yield "B: loses the slot and hands the change on", self._handed_on(state)
 
-    def _decided(self, name: str, state: State) -> State:
+    def _decided(self, name: str, state: State, verdict: str = "committed") -> State:
         state = state._replace(**{name: Work("done")})
         if name == "handed":
-            return state._replace(answer="committed") if state.own.at == "waiting" else state
-        return state._replace(client=state.client or "committed")
+            return state._replace(answer=verdict) if state.own.at == "waiting" else state
+        if name == "own" and verdict == "refused" and state.handed_on and "not refused" in self.rules:
+            verdict = "unknown"
+        return state._replace(client=state.client or verdict)
 
     def problems(self, state: State) -> Iterator[str]:
         """The violated invariants of a state."""
@@ -166,6 +175,8 @@ class Model:
             yield "a change is committed to another root"
         if state.client == "committed" and not {CHANGE, NAMELESS} & {*state.catalog}:
             yield "an answer without a commit"
+        if state.client == "refused" and not state.sent.at and {CHANGE, NAMELESS} & {*state.catalog}:
+            yield "a change that was refused is committed"
         if state.client == "nonsense":
             yield "the answer of another program is passed on"
         if state.client == "limit":
