@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -71,7 +72,11 @@ class Overlap:
                 return []
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix=self._name)
-            return [self._pool.submit(work) for _ in range(min(wanted, self._workers))]
+            helpers: list[Future[None]] = []
+            with suppress(RuntimeError):  # no more threads can be started: those there are must do
+                for _ in range(min(wanted, self._workers)):
+                    helpers.append(self._pool.submit(work))  # noqa: PERF401 - what was appended stays
+            return helpers
 
     def close(self) -> None:
         """Wait for the threads to finish, and stop them. A later `map` runs in the calling thread alone."""

@@ -17,6 +17,8 @@ and answers become bytes.
         shared_timeout  the deadline of a body: one timer for all
     service         what all routes share: the catalog, threads, the newest snapshot
     data_service    operations on rows, admitted within bounds
+    forwarding      hands changes to the server that commits
+    handed_on       what came of a change that was to be handed on
     commit_queue    groups of changes and the threads that commit them
     models          pydantic models: our additions to the published ones, query parameters
     responses       headers and bodies of successes

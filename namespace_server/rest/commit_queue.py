@@ -159,7 +159,7 @@ class CommitQueue:
     def _commit(self, calls: list[Call[object]]) -> _Results:
         try:
             results = self._catalog.commit(calls)
-        except Exception:  # noqa: BLE001 - the flip may have happened; every waiting request needs an answer
+        except BaseException:  # noqa: BLE001 - the flip may have happened; every waiting request needs an answer
             _log.exception("a group of %d commits ended without results", len(calls))
             return [OutcomeLost(call) for call in calls]
         if len(results) != len(calls):
@@ -193,5 +193,5 @@ class CommitQueue:
     def _clean_up(self, calls: list[Call[object]]) -> None:
         try:
             self._catalog.clean_up(calls)
-        except Exception:  # noqa: BLE001 - the sweep does it later; the next group must be committed
+        except BaseException:  # noqa: BLE001 - the sweep does it later; the next group must be committed
             _log.exception("the clean-up after %d commits failed", len(calls))

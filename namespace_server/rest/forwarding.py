@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import ssl
 import time
 import uuid
@@ -42,6 +41,7 @@ from yarl import URL
 from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observation import SILENT, ForwardingOutcome, Observer
+from namespace_server.rest.handed_on import HandedOn
 from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
 
 _log = logging.getLogger(__name__)
@@ -58,27 +58,6 @@ _HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-reques
 _TOLD: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
 _ASCII: Final = "".join(map(chr, range(0x21, 0x7F)))
 _NOT_SENT: Final = (ClientConnectorError, ConnectionTimeoutError)
-
-
-@dataclass(frozen=True, slots=True)
-class HandedOn:
-    """What came of a change that was to be handed on.
-
-    Attributes:
-        caller: For whom it is to be committed here; a change that was handed on has a key of this caller.
-        answer: That of the other server, if it decides the change.
-        is_open: Whether the other server may have the change, and commit it later.
-    """
-
-    caller: Caller
-    answer: Response | None = None
-    is_open: bool = False
-
-    @property
-    def catalog_version(self) -> int:
-        """The catalog version that the answer tells; 0 if it tells none."""
-        told = "" if self.answer is None else self.answer.headers.get(CATALOG_VERSION.decode(), "")
-        return int(told) if re.fullmatch("[0-9]{1,18}", told) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,37 +109,41 @@ class Forwarding:
         """Note that another server handed a change to this one."""
         self._peers.was_handed()
 
-    async def commit(self, scope: Scope, body: bytes, caller: Caller) -> HandedOn:
-        """Hand a change to the server that commits at the moment. Without an answer it is to be committed here."""
-        peer = self._peers.committing()
+    async def commit(self, scope: Scope, body: bytes, before: HandedOn) -> HandedOn:
+        """Hand a change to the server that commits at the moment. Without an answer it is to be committed here.
+
+        `before` is what came of it so far.
+        """
+        peer, caller = self._peers.committing(), before.caller
         if peer is None:
-            return HandedOn(caller)
+            return before
         caller = replace(caller, idempotency_key=caller.idempotency_key or str(uuid.uuid4()))
         try:
             asked = self._request(peer, scope, body, caller)
         except UnicodeDecodeError:  # bytes that the client for HTTP cannot send as they came
-            return HandedOn(caller)
+            return replace(before, stays=True)
         began = time.monotonic()
-        outcome, handed = await self._hand_on(peer, asked, caller)
+        outcome, handed = await self._hand_on(peer, asked, replace(before, caller=caller))
         self._observer.forwarded(outcome, time.monotonic() - began)
         return handed
 
-    async def _hand_on(self, peer: Peer, asked: _Asked, caller: Caller) -> tuple[ForwardingOutcome, HandedOn]:
+    async def _hand_on(self, peer: Peer, asked: _Asked, before: HandedOn) -> tuple[ForwardingOutcome, HandedOn]:
         try:
             answer = await self._ask(peer, asked)
         except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
-            return "unreachable", HandedOn(caller, is_open=not isinstance(error, _NOT_SENT))
+            return "unreachable", replace(before, is_open=before.is_open or not isinstance(error, _NOT_SENT))
         if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:  # it saw another one commit
             self._peers.forget(peer)
-            return "undecided", HandedOn(caller)
+            return "undecided", before
         fails = answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
         if fails or answer.status_code in _NOT_DECIDED:
-            if answer.status_code not in _OF_THE_CLIENT:
+            stays = answer.status_code in _OF_THE_CLIENT
+            if not stays:
                 self._avoid(peer, f"status {answer.status_code}")
-            return "undecided", HandedOn(caller, is_open=fails)
+            return "undecided", replace(before, is_open=before.is_open or fails, stays=stays)
         self._peers.saw(peer)
-        return "answered", HandedOn(caller, answer)
+        return "answered", replace(before, answer=answer)
 
     def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _Asked:
         """What is sent. Raises `UnicodeDecodeError` for a header in another encoding than UTF-8."""

@@ -24,6 +24,7 @@ from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.rest.errors import Misdirected, OutcomeOpen
 from namespace_server.rest.exchange import Exchange, QueryModel
+from namespace_server.rest.handed_on import HandedOn
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
@@ -111,26 +112,26 @@ class Commit:
         """The handler of an operation on a path."""
 
         async def answer(exchange: Exchange) -> Response:
-            service, caller = exchange.service, exchange.caller
+            service, handed = exchange.service, HandedOn(exchange.caller)
             forwarding = service.forwarding_of(exchange.headers)
             body = await exchange.change(optional=self.optional)
-            is_open = False
             with service.bodies.hold(body.size):
                 for movable in (True, False):
                     if forwarding is not None:
-                        handed = await forwarding.commit(exchange.scope, body.data, caller)
+                        handed = await forwarding.commit(exchange.scope, body.data, handed)
                         if handed.answer is not None:
-                            return _passed_on(service, handed.answer, handed.catalog_version, is_open=is_open)
-                        caller, is_open = handed.caller, is_open or handed.is_open
+                            return _passed_on(service, handed, handed.answer)
                     try:
-                        call = await service.prepare(operation, body, caller, movable=movable)
+                        call = await service.prepare(
+                            operation, body, handed.caller, movable=movable and not handed.stays
+                        )
                         committed = await service.commit(call)
                         break
                     except CommittedElsewhere as error:
                         if forwarding is None:  # the server that handed it to this one finds the other
                             raise Misdirected(str(error)) from error
                     except LanceNamespaceError as error:
-                        if not is_open:
+                        if not handed.is_open:
                             raise
                         raise OutcomeOpen(str(error)) from error
             if call.vends:
@@ -140,10 +141,10 @@ class Commit:
         return answer
 
 
-def _passed_on(service: CatalogService, answer: Response, catalog_version: int, *, is_open: bool) -> Response:
+def _passed_on(service: CatalogService, handed: HandedOn, answer: Response) -> Response:
     """The answer of another server. Raises `OutcomeOpen` if that refuses what a third one may commit yet."""
-    service.saw(catalog_version)
-    if is_open and answer.status_code != HTTPStatus.OK:
+    service.saw(handed.catalog_version)
+    if handed.is_open and answer.status_code != HTTPStatus.OK:
         raise OutcomeOpen(f"status {answer.status_code}")
     return answer
 

@@ -215,6 +215,29 @@ class TestCommitQueue:
 
         asyncio.run(run())
 
+    def test_a_panic_is_an_unknown_outcome_and_ends_no_thread(self, echo_catalog: Any) -> None:
+        """Libraries in Rust raise those as no `Exception`."""
+
+        class Panic(BaseException):
+            pass
+
+        async def run() -> None:
+            commits = await self._started(echo_catalog)
+            commit = echo_catalog.commit
+
+            def panic(_: Any) -> Any:
+                echo_catalog.commit = commit
+                raise Panic
+
+            echo_catalog.commit = panic
+            with pytest.raises(OutcomeLost):
+                await commits.commit(call(echo_catalog, 0))
+            async with asyncio.timeout(30):
+                await commits.commit(call(echo_catalog, 1))
+                await commits.close()
+
+        asyncio.run(run())
+
     @pytest.mark.parametrize("result", [[], [1, 2, 3]])
     def test_a_missing_verdict_is_an_unknown_outcome(self, echo_catalog: Any, result: list[int]) -> None:
         async def run() -> None:

@@ -80,15 +80,18 @@ class RecordMaintenance:
         return self.plan(snapshot, closings=_CLOSINGS_WHEN_IDLE)
 
     def plan(self, snapshot: CatalogSnapshot, *, closings: int | None = None) -> Changes:
-        """The changes for a flip on `snapshot`: a bounded number of each kind."""
+        """The changes for a flip on `snapshot`: a bounded number of each kind.
+
+        What the flip before does is not planned again, though that may not be concluded yet (F8).
+        """
         with self._lock:
-            closing = list(islice(self._closing.values(), closings or self._closings))
-            candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
+            rows = (snapshot.record(batch_uuid) for batch_uuid in self._closing)  # as they are now, notes included
+            is_open = (replace(row, state="closed") for row in rows if row is not None and row.state == "open")
+            closed = list(islice(is_open, closings or self._closings))
+            there = (entry.object_id for entry in self._gone.values() if _is_there(entry, snapshot))
+            gone = frozenset(islice(there, _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
-        rows = [row for record in closing if (row := snapshot.record(record.batch_uuid)) is not None]
-        closed = [replace(row, state="closed") for row in rows if row.state == "open"]  # as it is now, notes included
-        gone = (entry.object_id for entry in candidates if _is_there(entry, snapshot))
-        return changes_of([*closed, *reports], frozenset(gone))
+        return changes_of([*closed, *reports], gone)
 
     def conclude(self, snapshot: CatalogSnapshot) -> list[RecordEntry]:
         """Drop the work that a flip of this process did, which made `snapshot`; returns the records that it closed."""

@@ -16,7 +16,7 @@ from tests.storage.faults import FaultStore
 
 
 def test_what_a_flip_did_not_carry_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two flips may be on their way: the second was planned before the first was known to be a commit."""
+    """Two flips may be on their way: the second was planned before the first was known to be a commit (F8)."""
     monkeypatch.setattr(record_maintenance, "_REMOVALS_PER_FLIP", 2)
     records = [RecordEntry(f"r{number}", "closed") for number in range(5)]
     before = CatalogSnapshot().apply(changes_of(records))
@@ -28,12 +28,21 @@ def test_what_a_flip_did_not_carry_waits_for_the_next(monkeypatch: pytest.Monkey
     work.conclude(first)
     work.conclude(second)
 
-    assert {record.batch_uuid for record in second.records()} == {"r2", "r3", "r4"}
-    assert work.waiting == 3
+    assert {record.batch_uuid for record in second.records()} == {"r4"}
+    assert work.waiting == 1
     third = second.apply(work.plan(second))
     work.conclude(third)
-    assert {record.batch_uuid for record in third.records()} == {"r4"}
-    assert work.waiting == 1
+    assert not list(third.records())
+    assert work.waiting == 0
+
+
+def test_each_of_two_flips_that_are_under_way_closes_records() -> None:
+    records = [RecordEntry(f"r{number}", "open") for number in range(12)]
+    before = CatalogSnapshot().apply(changes_of(records))
+    work = RecordMaintenance(4)
+    work.close(records)
+    first = before.apply(work.plan(before))
+    assert len(work.plan(first).puts) == len(work.plan(before).puts) == 4
 
 
 def test_a_sweep_leaves_the_slots_to_a_busy_server(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class State(NamedTuple):
 
     `handed` is A's work on what B handed to it, `sent` its work on what the client sent, `own` that of B, and `late` a
     put of B's that it waits for no more. `keyed`: the client gave a key. `address` is who has the address of A.
-    `client` is what the client was told. `lacking`: the change is refused for now. It was `handed_on`, if it may arrive.
+    `client` is what the client was told. `lacking`: the change is refused for now. `handed_on`: it may arrive at A.
     """
 
     keyed: bool = True
