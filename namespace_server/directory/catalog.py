@@ -26,9 +26,9 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.verifier import Verifier
-from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits

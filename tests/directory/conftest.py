@@ -8,7 +8,7 @@ import pytest
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.manifest_table import snapshots, table
-from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.model.elapsed import elapsed_clock
 from tests.directory.tables import Ground
 from tests.storage.faults import FaultStore
 

@@ -45,9 +45,10 @@ from namespace_server.directory.manifest_table.flip import (
     FlipUnknown,
     Following,
 )
-from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifest_table.table import RECORD_LIFETIME, ManifestTable
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown, CommittedElsewhere
+from namespace_server.directory.model.errors import BatchTooOld, CatalogBusy, CommitOutcomeUnknown, CommittedElsewhere
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
@@ -183,8 +184,7 @@ class CommitLoop:
         beside writing; only a lost flip is followed by a wait. Verdicts that hold without the flip are given at once
         (P7); the other batches are planned again. The first try of a group may be planned on the last flip while
         that is not proved; not knowing yet what stands above heads, it adopts and removes nothing. `own` is handed over
-        to the next group.
-        Batches that another server may commit are given up as soon as one is to commit them.
+        to the next group. Batches that another server may commit are given up as soon as one is to commit them.
 
         Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
         Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
@@ -195,7 +195,7 @@ class CommitLoop:
         snapshot, found = self._table.current if ahead is None else ahead.snapshot, NOTHING_FOUND
         most = self._limits.tries if changes is None or changes.tries is None else changes.tries
         for tries in range(1, most + 1):
-            if self._hand_on(group):
+            if self._give_up(group):
                 return self._planner.plan((), snapshot, NOTHING_FOUND), snapshot
             began = time.monotonic()
             with self._observer.step("plan"):
@@ -230,17 +230,23 @@ class CommitLoop:
             snapshot, found = self._await_next_try(flip, attempt, outcome, tries), NOTHING_FOUND
         raise CatalogBusy(attempt.context.attempt, most)
 
-    def _hand_on(self, group: Sequence[PendingBatch]) -> bool:
-        """Give up the batches that another server may commit, if one is to do that. True if that leaves none.
+    def _give_up(self, group: Sequence[PendingBatch]) -> bool:
+        """Give up batches of which nothing was sent, or lost its slot for certain. True if that leaves none.
 
-        Nothing of them was sent, or it lost its slot for certain.
+        Those are batches that another server may commit, if one is to do that, and those with a key that are so old
+        that the record of a commit under that key may have expired.
         """
-        if not group or self._table.peers.committing() is None:
-            return False
+        elsewhere = self._table.peers.committing() is not None
+        oldest = elapsed_clock() - RECORD_LIFETIME
         for pending in group:
-            if pending.verdict is None and pending.batch.movable:
-                pending.verdict = CommittedElsewhere(pending.batch.uuid)
-        return all(pending.verdict is not None for pending in group)
+            if pending.verdict is not None:
+                continue
+            batch = pending.batch
+            if elsewhere and batch.movable:
+                pending.verdict = CommittedElsewhere(batch.uuid)
+            elif batch.idempotency_key is not None and batch.accepted_at < oldest:
+                pending.verdict = BatchTooOld(batch.uuid, RECORD_LIFETIME)
+        return bool(group) and all(pending.verdict is not None for pending in group)
 
     def _prepare(self, attempt: GroupAttempt, changes: OtherChanges | None) -> Flip | None:
         """The flip of an attempt; None when nothing changes. A flip of batches carries record maintenance along."""

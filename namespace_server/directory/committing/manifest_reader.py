@@ -12,7 +12,7 @@ from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
-from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion

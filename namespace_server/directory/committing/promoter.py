@@ -23,8 +23,8 @@ from lance_core.versions import list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.stored_versions import is_vacant_below_higher
-from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 

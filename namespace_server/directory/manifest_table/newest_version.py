@@ -7,7 +7,6 @@ grows with the number of names, so a proof by a bounded number of look-ups takes
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from lance_core.errors import NotFound, ReferenceNotFound
@@ -23,12 +22,6 @@ SAME_SECOND: Final = 1.0
 """No clean-up removes a version within so many seconds of its commit."""
 
 _MARKS_KEPT: Final = 4
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def elapsed_clock() -> float:
-    """Seconds by a clock that never goes back and that counts the time in which the machine was suspended."""
-    return time.clock_gettime(_CLOCK)
 
 
 class NewestVersion:

@@ -18,10 +18,11 @@ from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.fragments import Fragment
 from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
-from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.newest_version import NewestVersion
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline, too_new
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogDamaged, RootBeingRestored
 from namespace_server.directory.model.root_layout import RESTORE_CLAIM, kept_version_key

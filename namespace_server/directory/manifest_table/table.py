@@ -24,10 +24,11 @@ from namespace_server.directory.manifest_table.flip import (
     check_changeable,
     prepare_flip,
 )
-from namespace_server.directory.manifest_table.newest_version import SAME_SECOND, NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.newest_version import SAME_SECOND, NewestVersion
 from namespace_server.directory.manifest_table.peers import Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 LISTING_INTERVAL: Final = 60.0
 """Seconds that a snapshot may be brought up to date by probing alone, by a clock that counts suspension (G8)."""
-_RECORD_LIFETIME: Final = 60.0
+RECORD_LIFETIME: Final = 60.0
 """Seconds for which the newest version certainly holds the records of a flip that was committed; records are kept for
 at least twice that time."""
 _HISTORY_PAGE: Final = 64
@@ -243,7 +244,7 @@ class ManifestTable:
             return FlipCommitted(flip.snapshot(newest.listed_at))
         if newest.version < flip.version:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
-        if elapsed_clock() - began > _RECORD_LIFETIME:
+        if elapsed_clock() - began > RECORD_LIFETIME:
             return FlipUnknown(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
         if won and not flip.has_records:  # it may well be part of the newest version; made again, it changes nothing
             logger.info(

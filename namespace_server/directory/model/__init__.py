@@ -2,6 +2,7 @@
 
 object_ids        how namespaces, tables, versions and records are named
 identifiers       what may be a name, and where a table may live
+elapsed           the clock of ages
 integers          the range of integers
 idempotency_key   what may be an idempotency key; whether it was used is checked in `planning.planner`
 root_layout       the catalog's own keys below its root

@@ -133,6 +133,17 @@ class CommitOutcomeUnknown(ServiceUnavailableError):
         self.reason = reason
 
 
+class BatchTooOld(ServiceUnavailableError):
+    """The batch waited for so long that its key may have been used, and forgotten, meanwhile. Nothing was done (P1)."""
+
+    def __init__(self, batch_uuid: str, seconds: float) -> None:
+        super().__init__(
+            f"batch {batch_uuid}: expected to commit it within {seconds:g} s, after which it cannot be told whether it "
+            "was committed before under its idempotency key; nothing was done, repeat it unchanged"
+        )
+        self.detail = batch_uuid
+
+
 class CatalogBusy(ServiceUnavailableError):
     """Every try was lost to other writers (F5). That is no verdict about the batch."""
 

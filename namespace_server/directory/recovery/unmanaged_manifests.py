@@ -25,8 +25,8 @@ from lance_core.versions import ManifestLocation, list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.removals import remove_if
-from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import ObjectId

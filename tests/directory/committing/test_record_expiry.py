@@ -1,12 +1,22 @@
-"""Which records expire (rule A2), and which tombstones (rule G15)."""
+"""Which records expire (rule A2), and which tombstones (rule G15); what is too old to be told from a repetition."""
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
+
+from lance_core.storage.local import LocalStore
+from namespace_server.directory.committing import commit_loop
 from namespace_server.directory.committing.record_maintenance import RecordRetention, find_expired
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, RecordState, changes_of
+from namespace_server.directory.model.errors import BatchTooOld
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from tests.directory.tables import Ground
+from tests.storage.faults import FaultStore
 
 NOW = 1_000_000_000_000
 HOUR = 3_600_000
@@ -52,3 +62,36 @@ def test_beyond_the_limit_the_oldest_records_expire_unless_they_are_younger_than
     ages = {"oldest": 180_000, "older": 150_000, "recent": 90_000, "newest": 60_000}
     records = [record(name, "closed", age) for name, age in ages.items()]
     assert expired(*records, retention=retention) == {"oldest", "older"}
+
+
+def test_a_server_that_is_held_for_longer_than_records_are_kept_commits_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is held at its flip; another one commits under the same key, and its record expires."""
+    other = Ground(tmp_path)
+    other.make_namespace("g")
+    other.make_table("g", "t")
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    held = Ground(tmp_path, store)
+    drop = {"id": ["g", "t"]}
+
+    def arrive(verb: str, path: str) -> None:
+        if verb != "put_if_absent" or not path.startswith("__manifest/_versions/"):
+            return
+        remove()
+        other.namespace.write("drop_table", drop, idempotency_key="k")
+        other.make_table("g", "t")  # the client, which was answered, goes on
+        other.catalog.sweep()
+        later = time.time_ns() // 1_000_000 + 180_000
+        retention = RecordRetention(timedelta(days=1), 0, timedelta(days=6))
+        other.catalog.record_maintenance.remove(find_expired(other.catalog.snapshot(), retention, later))
+        other.catalog.committer.flush_record_maintenance()
+        monkeypatch.setattr(commit_loop, "elapsed_clock", lambda: elapsed_clock() + 180)
+
+    remove = store.before(arrive)
+    with pytest.raises(BatchTooOld, match="expected to commit it within 60 s"):
+        held.namespace.write("drop_table", drop, idempotency_key="k")
+    assert other.catalog.snapshot().table(("g", "t")) is not None
+    monkeypatch.undo()
+    held.namespace.write("drop_table", drop, idempotency_key="another")
+    assert other.catalog.snapshot().table(("g", "t")) is None

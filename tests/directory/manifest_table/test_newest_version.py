@@ -21,9 +21,10 @@ from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.manifest_table import snapshots as snapshots_module
 from namespace_server.directory.manifest_table import table as table_module
 from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown, Following
-from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion
 from namespace_server.directory.manifest_table.snapshots import changes_to
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
 from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS, NEWEST_VERSION_NOTE
 from tests.directory.flipping import flip
