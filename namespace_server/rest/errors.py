@@ -117,13 +117,18 @@ class ChunksBroken(ClientDisconnected):
 
 
 class OutcomeOpen(ServiceUnavailableError):
-    """A change would be refused here, but another server, to which it was handed, may commit it yet (503)."""
+    """A change would be refused here, but another server, to which it was handed, may commit it yet (503).
 
-    def __init__(self, refused: str) -> None:
+    `refused` says how, by a number: the words of a refusal may say that nothing was done. `detail` is the idempotency
+    key of the change.
+    """
+
+    def __init__(self, key: str | None, refused: str) -> None:
         super().__init__(
             "the outcome is unknown: the change was handed to another server, which may commit it yet; expected an "
             f"answer of that, found none; here it would be refused ({refused}); look, or repeat it unchanged"
         )
+        self.detail = key
 
 
 class ServerReadOnly(ServiceUnavailableError):

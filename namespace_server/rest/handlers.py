@@ -133,7 +133,7 @@ class Commit:
                     except LanceNamespaceError as error:
                         if not handed.is_open:
                             raise
-                        raise OutcomeOpen(str(error)) from error
+                        raise OutcomeOpen(handed.caller.idempotency_key, f"code {int(error.code)}") from error
             if call.vends:
                 committed = await service.with_storage_options(committed)
             return success(service, committed)
@@ -145,7 +145,7 @@ def _passed_on(service: CatalogService, handed: HandedOn, answer: Response) -> R
     """The answer of another server. Raises `OutcomeOpen` if that refuses what a third one may commit yet."""
     service.saw(handed.catalog_version)
     if handed.is_open and answer.status_code != HTTPStatus.OK:
-        raise OutcomeOpen(f"status {answer.status_code}")
+        raise OutcomeOpen(handed.caller.idempotency_key, f"status {answer.status_code}")
     return answer
 
 

@@ -442,6 +442,7 @@ def test_what_another_server_may_commit_yet_is_not_refused(tmp_path: Path, first
         assert answer.status_code == 503
         assert "the outcome is unknown" in answer.json()["error"]
         assert "may commit it yet" in answer.json()["error"]
+        assert answer.json()["detail"] == taken[0][1]["idempotency-key"]
         [(path, headers, body)] = taken
         assert second.create("t").status_code == 200
         kept = {name: headers[name] for name in ("content-type", "idempotency-key", "x-lance-forwarded-to")}
