@@ -201,6 +201,9 @@ class Committer:
         """Promote the committed versions, then release the decided batches. True when batches of the group wait."""
         try:
             self._loop.promote(published)
+        except BaseException:
+            _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped"))
+            raise
         finally:  # promotion does not change these verdicts, and other threads wait for them
             self._queue.decide(pending for pending in group if pending.verdict is not None)
         return any(pending.verdict is None for pending in group)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import PendingBatch
+from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.model.operations import Batch
+from tests.directory.tables import Ground
 
 
 def pending(name: str) -> PendingBatch:
@@ -94,3 +97,21 @@ def test_nothing_else_flips_meanwhile() -> None:
         assert not entered.wait(0.05)
         queue.release()
         assert entered.wait(10)
+
+
+def test_nobody_waits_for_a_thread_that_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library raises what is no `Exception` while a batch of another thread waits for the promotion of its group."""
+
+    class Panic(BaseException):
+        pass
+
+    def panic(_: object) -> None:
+        raise Panic
+
+    committer = Ground(tmp_path).catalog.committer
+    monkeypatch.setattr(committer._loop, "promote", panic)
+    of_another = pending("b")
+    with pytest.raises(Panic):
+        committer._finish([of_another], [])
+    assert of_another.decided
+    assert isinstance(of_another.verdict, CommitOutcomeUnknown)
