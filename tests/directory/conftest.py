@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.committing import commit_loop, promoter
 from namespace_server.directory.manifest_table import snapshots, table
 from namespace_server.directory.model.elapsed import elapsed_clock
 from tests.directory.tables import Ground
@@ -14,11 +15,14 @@ from tests.storage.faults import FaultStore
 
 
 class StillClock:
-    """The clock by which versions of the catalog are proved to be the newest. It stands still, at `time` in seconds."""
+    """The clock by which versions of the catalog are proved to be the newest, and promotions late.
+
+    It stands still, at `time` in seconds.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.time = elapsed_clock()
-        for module in (snapshots, table):
+        for module in (snapshots, table, commit_loop, promoter):
             monkeypatch.setattr(module, "elapsed_clock", lambda: self.time)
 
 

@@ -314,7 +314,8 @@ class CommitLoop:
         _mark(attempt, sent=True)
         published = attempt.published
         following = Following(
-            won=partial(self._won, flip, published, own), committed=partial(self._conclude, attempt, began, own)
+            won=partial(self._won, flip, published, elapsed_clock(), own),
+            committed=partial(self._conclude, attempt, began, own),
         )
         try:
             outcome = self._table.commit(flip, following)
@@ -346,14 +347,20 @@ class CommitLoop:
         return self._table.follow(flip.base, outcome.winner) if isinstance(outcome, FlipLost) else self._table.refresh()
 
     def _won(
-        self, flip: Flip, published: Sequence[PlannedVersion], own: UnprovedFlip | None, snapshot: CatalogSnapshot
+        self,
+        flip: Flip,
+        published: Sequence[PlannedVersion],
+        sent_at: float,
+        own: UnprovedFlip | None,
+        snapshot: CatalogSnapshot,
     ) -> Callable[[], None] | None:
         """Keep the manifests of a flip that won its slot, and let the next group be planned on it (F8).
 
         Not in a directory, where the proof takes a few look-ups. Returns the promotion to be done beside the proof. It
-        would hold up the proof, for which a group waits that comes next.
+        would hold up the proof, for which a group waits that comes next. `sent_at` is before the slot was written: its
+        answer may come late, and others promote from then on (G21).
         """
-        self._reader.remember(published)
+        self._reader.remember(published, sent_at)
         promotion = partial(self.promote, published) if published and not self._queue.is_awaited else None
         if own is not None and not own.is_settled and not self._store.local:
             own.won(flip, snapshot)

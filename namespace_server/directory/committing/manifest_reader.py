@@ -12,17 +12,16 @@ from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
 
 
 class _Flipped(NamedTuple):
-    """A version that a flip of this process has just committed, and when (see `elapsed_clock`)."""
+    """A version that this process has just committed, and when its flip was sent (see `elapsed_clock`)."""
 
     planned: PlannedVersion
-    at: float
+    sent_at: float
 
 
 class ManifestReader:
@@ -33,12 +32,11 @@ class ManifestReader:
         self._lock = threading.Lock()
         self._flipped: dict[Place, _Flipped] = {}
 
-    def remember(self, planned: Iterable[PlannedVersion]) -> None:
-        """Keep the bytes of versions whose flip has just won its slot, until they are forgotten."""
-        now = elapsed_clock()
+    def remember(self, planned: Iterable[PlannedVersion], sent_at: float) -> None:
+        """Keep the bytes of versions whose flip, sent at `sent_at`, has won its slot, until they are forgotten."""
         with self._lock:
             for version in planned:
-                self._flipped[place_of(version.entry)] = _Flipped(version, now)
+                self._flipped[place_of(version.entry)] = _Flipped(version, sent_at)
 
     def forget(self, entries: Iterable[VersionEntry]) -> None:
         """Drop what is kept of versions: they are promoted, or not committed."""
@@ -51,10 +49,10 @@ class ManifestReader:
         flipped = self._find(entry)
         return None if flipped is None else flipped.planned.data
 
-    def flipped_at(self, entry: VersionEntry) -> float:
-        """When this process committed the row (see `elapsed_clock`); 0.0 for a row that is not kept."""
+    def sent_at(self, entry: VersionEntry) -> float:
+        """When this process sent the row's flip (see `elapsed_clock`); 0.0 for a row that is not kept."""
         flipped = self._find(entry)
-        return 0.0 if flipped is None else flipped.at
+        return 0.0 if flipped is None else flipped.sent_at
 
     def read(self, entry: VersionEntry) -> bytes:
         """The manifest of a row: canonical, then staged, then canonical again (M4).

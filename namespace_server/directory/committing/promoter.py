@@ -116,7 +116,7 @@ class Promoter:
         for entry in wanted:
             if not self.is_done(entry):
                 chains[entry.location, entry.branch].append(entry)
-        began = {place_of(entry): self._reader.flipped_at(entry) for chain in chains.values() for entry in chain}
+        began = {place_of(entry): self._reader.sent_at(entry) for chain in chains.values() for entry in chain}
         promotions = self._store.map(self._promote_chain, list(chains.values()))
         self._check_late([chain for chain in promotions if self._may_be_late(chain, began)])
 

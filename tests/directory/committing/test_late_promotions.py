@@ -1,0 +1,87 @@
+"""A process is held on a bucket between its flip and the promotion, and its version is removed meanwhile (G21).
+
+Others promote the version, supersede it, and clean up after more than a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lance_core.errors import OutcomeUnknown
+from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
+from tests.directory.conftest import StillClock
+from tests.directory.tables import Ground, rows
+
+
+class PuttingBucket(Bucket):
+    """It puts the bytes that it publishes, as buckets do. `meanwhile` is called once after a slot was written."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> None:
+        del staged
+        self._call("publish", target, lambda: self.inner.put_if_absent(target, data, durable=durable))
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        e_tag = super().put_if_absent(path, data, durable=durable)
+        if path.startswith(VERSIONS) and self.meanwhile is not None:
+            work, self.meanwhile = self.meanwhile, None
+            work()
+        return e_tag
+
+
+class Scene:
+    """A catalog of the table A at version 1, on which one process is about to commit version 2."""
+
+    def __init__(self, root: Path, clock: StillClock) -> None:
+        self.clock = clock
+        self.other = Ground(root)
+        self.other.make_namespace("g")
+        self.other.make_table(*A)
+        self.settle(self.other)
+        self.store = PuttingBucket(root)
+        self.ground = Ground(root, self.store)
+        self.ground.catalog.snapshot()
+
+    def commit(self) -> None:
+        self.ground.batch(self.other.transaction(A, rows(10, 11), 1))
+
+    def settle(self, ground: Ground) -> None:
+        for _ in range(2):
+            ground.catalog.sweep()
+        ground.catalog.flush_record_maintenance()
+
+    def remove_version_2(self) -> None:
+        """Others promote version 2, close its record, overwrite the table, and clean up; version 3 is left alone."""
+        helper = self.other.again()
+        self.settle(helper)
+        assert helper.canonical(A) == [1, 2]
+        helper.write(A, rows(100, 101), "overwrite")
+        self.settle(helper)
+        self.clock.time += 1.5
+        helper.open(A).cleanup_old_versions(older_than=timedelta(0))
+        assert helper.canonical(A) == [3]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, still_clock: StillClock) -> Iterator[Scene]:
+    made = Scene(tmp_path / "root", still_clock)
+    yield made
+    made.store.overlap.close()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_late_answer_of_the_slot_is_no_recent_flip(scene: Scene, lost: bool) -> None:
+    def work() -> None:
+        scene.remove_version_2()
+        if lost:
+            raise OutcomeUnknown("no answer")
+
+    scene.store.meanwhile = work
+    scene.commit()
+
+    assert scene.other.canonical(A) == [3]
