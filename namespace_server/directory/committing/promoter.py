@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
@@ -55,6 +55,13 @@ class _Promotion(NamedTuple):
     written: bytes | None = None
 
 
+class _Unchecked(NamedTuple):
+    """A version that got its canonical name, with these bytes, perhaps late; promoted once that is checked (G21)."""
+
+    entry: VersionEntry
+    data: bytes
+
+
 class NameRepair(Protocol):
     """Gives a canonical name that another writer has taken back to its row (M6)."""
 
@@ -82,6 +89,7 @@ class Promoter:
         self._name_repair = name_repair
         self._lock = threading.Lock()
         self._promoted: dict[Place, str] = {}
+        self._unchecked: dict[Place, _Unchecked] = {}
 
     def is_done(self, entry: VersionEntry) -> bool:
         """Whether this process saw the version promoted, while its record was open."""
@@ -109,16 +117,16 @@ class Promoter:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
 
         With a `snapshot` the unpromoted versions below them are promoted too, and staged paths come from its open
-        records. Raises nothing: a version that could not be promoted is logged, and `is_promoted` stays false.
+        records. Raises nothing: a version that could not be promoted, or checked where that was late, is logged, and
+        `is_promoted` stays false.
         """
         wanted = entries if snapshot is None else self._with_those_below(entries, snapshot)
         chains: defaultdict[tuple[str, str | None], list[VersionEntry]] = defaultdict(list)
         for entry in wanted:
-            if not self.is_done(entry):
+            if not self.is_done(entry) and self._find_unchecked(entry) is None:
                 chains[entry.location, entry.branch].append(entry)
-        began = {place_of(entry): self._reader.sent_at(entry) for chain in chains.values() for entry in chain}
-        promotions = self._store.map(self._promote_chain, list(chains.values()))
-        self._check_late([chain for chain in promotions if self._may_be_late(chain, began)])
+        self._store.map(self._promote_chain, list(chains.values()))
+        self._check_late([waiting for entry in wanted if (waiting := self._find_unchecked(entry)) is not None])
 
     def _with_those_below(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
         tops = {(entry.location, entry.branch): 0 for entry in entries}
@@ -135,22 +143,30 @@ class Promoter:
         ]
         return list({place_of(entry): entry for entry in below}.values())
 
-    def _promote_chain(self, chain: Sequence[VersionEntry]) -> list[_Promotion]:
-        done: list[_Promotion] = []
+    def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
         for entry in sorted(chain, key=_version_of):
-            place = place_of(entry)
+            sent_at = self._reader.sent_at(entry)
             try:
                 promotion = self._promote_one(entry)
             except LanceCoreError as error:  # a repair also reads the catalog, and files of other writers
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
-                return done
+                return
             if promotion.state is PromotionState.UNPROMOTED:
-                return done
-            done.append(promotion)
-            with self._lock:
-                self._promoted[place] = entry.sha256
-            self._reader.forget([entry])
-        return done
+                return
+            if promotion.written is not None and (self._store.local or _is_late(sent_at)):
+                with self._lock:
+                    self._unchecked[place_of(entry)] = _Unchecked(entry, promotion.written)
+            if self._find_unchecked(entry) is None:  # by another thread neither
+                self._conclude(entry)
+
+    def _conclude(self, entry: VersionEntry) -> None:
+        with self._lock:
+            self._promoted[place_of(entry)] = entry.sha256
+        self._reader.forget([entry])
+
+    def _find_unchecked(self, entry: VersionEntry) -> _Unchecked | None:
+        waiting = self._unchecked.get(place_of(entry))
+        return None if waiting is None or waiting.entry.sha256 != entry.sha256 else waiting
 
     def _promote_one(self, entry: VersionEntry) -> _Promotion:
         data = self._reader.from_memory(entry)
@@ -214,47 +230,44 @@ class Promoter:
         """The versions that have canonical names in the chain of a row."""
         return {location.version for location in list_versions(self._store, entry.base)}
 
-    def _may_be_late(self, chain: Sequence[_Promotion], began: Mapping[Place, float]) -> bool:
-        """Whether a written name may have been promoted, superseded and removed before by other processes (G21).
+    def _check_late(self, waiting: Iterable[_Unchecked]) -> None:
+        """Take back names of versions that had been promoted, superseded and removed before by other processes (G21).
 
-        In a directory every write is checked, because that costs next to nothing. On a bucket those are that did not
-        follow their flip at once: no clean-up removes a version that was superseded in the same second.
+        Those are superseded ones whose files are missing, and those of a branch that was deleted since. In a directory
+        every version that got its name is checked, because that costs next to nothing. On a bucket those are whose
+        promotion did not follow their flip at once: no clean-up removes a version that was superseded in the same
+        second. What cannot be checked is left to the next promotion, or to the sweep.
         """
-        now = elapsed_clock()
-        return any(
-            promotion.written is not None
-            and (self._store.local or now - began.get(place_of(promotion.entry), 0.0) > _AT_ONCE)
-            for promotion in chain
-        )
-
-    def _check_late(self, chains: Sequence[Sequence[_Promotion]]) -> None:
-        """Take back names of versions that had been removed (G21).
-
-        Those are superseded ones whose files are missing, and those of a branch that was deleted since.
-        """
+        chains: defaultdict[tuple[str, str | None], list[_Unchecked]] = defaultdict(list)
+        for each in waiting:
+            chains[each.entry.location, each.entry.branch].append(each)
         if not chains:
             return
         try:
             newest = self._table.refresh()
-            self._store.map(lambda chain: self._check_late_chain(chain, newest), chains)
+            self._store.map(lambda chain: self._check_late_chain(chain, newest), list(chains.values()))
         except LanceCoreError as error:
-            logger.warning("late promotions are not checked: %s", error)
+            logger.warning("late promotions are not checked yet: %s", error)
+        except Exception:  # such as that no thread can be started
+            logger.exception("late promotions are not checked yet")
 
-    def _check_late_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
-        top, written = chain[-1].entry, chain[-1].written
-        current = written is not None and has_row(top, newest) and not self._is_superseded(top, newest)
-        for promotion in chain:
-            entry, data = promotion.entry, promotion.written
-            if data is None:
-                continue
+    def _check_late_chain(self, chain: Sequence[_Unchecked], newest: CatalogSnapshot) -> None:
+        """Check versions of a chain, the highest first. Right below one that was never superseded, none was removed."""
+        kept: int | None = None
+        for each in sorted(chain, key=lambda each: each.entry.version, reverse=True):
+            entry, data = each
             if not has_row(entry, newest):
                 self._take_back(entry, data)
-            elif current:
-                continue
+            elif kept == entry.version + 1 or not self._is_superseded(entry, newest):
+                kept = entry.version
             elif self._is_head(entry, newest):
                 self._name_repair.repair(entry, data, None)
             elif not is_whole(self._store, entry.base, parse_manifest_file(data)):
                 self._take_back(entry, data)
+            self._conclude(entry)
+            with self._lock:
+                if self._unchecked.get(place_of(entry)) is each:
+                    del self._unchecked[place_of(entry)]
 
     def _take_back(self, entry: VersionEntry, data: bytes) -> None:
         """Remove a version that had been removed before, if its canonical file still has these bytes."""
@@ -315,6 +328,9 @@ class Promoter:
         until the table comes back, or is purged (G13).
         """
         published = [(record, open_versions(record, snapshot)) for record in records]
+        with self._lock:
+            unchecked = list(self._unchecked.values())
+        self._check_late(unchecked)  # others may have closed their records
         self.promote([row for _, rows in published for row in rows])
         done = [
             (record, rows)
@@ -417,6 +433,11 @@ def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
 
 def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
     return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
+
+
+def _is_late(sent_at: float) -> bool:
+    """Whether a flip that was sent at this time (see `elapsed_clock`) is no recent one."""
+    return elapsed_clock() - sent_at > _AT_ONCE
 
 
 def _is_out_of_place(entry: VersionEntry, found: Collection[int]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_core.errors import OutcomeUnknown
+from lance_core.errors import OutcomeUnknown, StorageError
 from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
 from tests.directory.conftest import StillClock
 from tests.directory.tables import Ground, rows
@@ -50,6 +50,9 @@ class Scene:
     def commit(self) -> None:
         self.ground.batch(self.other.transaction(A, rows(10, 11), 1))
 
+    def wait(self) -> None:
+        self.clock.time += 1.5
+
     def settle(self, ground: Ground) -> None:
         for _ in range(2):
             ground.catalog.sweep()
@@ -62,9 +65,29 @@ class Scene:
         assert helper.canonical(A) == [1, 2]
         helper.write(A, rows(100, 101), "overwrite")
         self.settle(helper)
-        self.clock.time += 1.5
+        self.wait()
         helper.open(A).cleanup_old_versions(older_than=timedelta(0))
         assert helper.canonical(A) == [3]
+
+    def at_publish(self, act: Callable[[], None]) -> None:
+        """Hold the process once, right before its promotion, which comes late and after the proof of its flip."""
+        self.store.meanwhile = self.wait
+
+        def arrive(verb: str, _path: str) -> None:
+            if verb == "publish":
+                go_on()
+                act()
+
+        go_on = self.store.before(arrive)
+
+    def fail_checks(self, error: Exception) -> Callable[[], None]:
+        """From now on the newest catalog version cannot be read. Returns a function that ends this."""
+
+        def arrive(verb: str, path: str) -> None:
+            if verb in {"find", "get", "list"} and path.startswith("__manifest"):
+                raise error
+
+        return self.store.before(arrive)
 
 
 @pytest.fixture
@@ -85,3 +108,43 @@ def test_a_late_answer_of_the_slot_is_no_recent_flip(scene: Scene, lost: bool) -
     scene.commit()
 
     assert scene.other.canonical(A) == [3]
+
+
+@pytest.mark.parametrize("error", [StorageError("no answer"), RuntimeError("can't start new thread")])
+def test_a_check_that_failed_is_made_by_the_next_sweep(scene: Scene, error: Exception) -> None:
+    """Also when the record of the version is closed by then, so that nothing else is left to be done for it."""
+    ends = []
+
+    def work() -> None:
+        scene.remove_version_2()
+        ends.append(scene.fail_checks(error))
+
+    scene.at_publish(work)
+    scene.commit()
+    assert scene.other.canonical(A) == [2, 3]
+
+    [end] = ends
+    end()
+    scene.ground.catalog.sweep()
+    assert scene.other.canonical(A) == [3]
+
+
+def test_a_version_counts_as_promoted_only_after_its_check(scene: Scene) -> None:
+    """Its record stays open, and who needs it promoted has it checked."""
+    promoter, ends = scene.ground.catalog.promoter, []
+    scene.at_publish(lambda: ends.append(scene.fail_checks(StorageError("no answer"))))
+    scene.commit()
+    snapshot = scene.other.again().catalog.snapshot()
+    head, records = snapshot.head(tuple(A)), list(snapshot.open_records())
+    assert scene.other.canonical(A) == [1, 2]
+    assert head is not None
+    assert len(records) == 1
+
+    assert promoter.finish_records(records, snapshot) == []
+    assert not promoter.is_promoted(head, snapshot)
+    [end] = ends
+    end()
+    promoter.promote([head], snapshot)
+
+    assert promoter.is_promoted(head, snapshot)
+    assert promoter.finish_records(records, snapshot) == records
