@@ -147,7 +147,7 @@ class Promoter:
         for entry in sorted(chain, key=_version_of):
             sent_at = self._reader.sent_at(entry)
             try:
-                promotion = self._promote_one(entry)
+                promotion = self._promote_one(entry, sent_at)
             except LanceCoreError as error:  # a repair also reads the catalog, and files of other writers
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
                 return
@@ -168,8 +168,9 @@ class Promoter:
         waiting = self._unchecked.get(place_of(entry))
         return None if waiting is None or waiting.entry.sha256 != entry.sha256 else waiting
 
-    def _promote_one(self, entry: VersionEntry) -> _Promotion:
+    def _promote_one(self, entry: VersionEntry, sent_at: float) -> _Promotion:
         data = self._reader.from_memory(entry)
+        at_once = self._store.local or not _is_late(sent_at)  # a directory's link fails where the staged name is gone
         may_be_removed = False
         if data is None:
             if self.is_done(entry):  # another thread has just promoted it
@@ -177,6 +178,8 @@ class Promoter:
             data = self._recover(entry)
             if data is None:
                 return _Promotion(entry, self._state_on_storage(entry))
+            at_once = False
+        if not at_once:
             found = self._versions_of(entry)
             if self._is_gone(entry, data, found):
                 return _Promotion(entry, PromotionState.GONE)

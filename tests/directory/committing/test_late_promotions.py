@@ -15,6 +15,7 @@ from lance_core.errors import OutcomeUnknown, StorageError
 from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
 from tests.directory.conftest import StillClock
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Fault
 
 
 class PuttingBucket(Bucket):
@@ -107,6 +108,15 @@ def test_a_late_answer_of_the_slot_is_no_recent_flip(scene: Scene, lost: bool) -
     scene.store.meanwhile = work
     scene.commit()
 
+    assert scene.other.canonical(A) == [3]
+
+
+def test_a_process_that_dies_after_a_late_promotion_has_looked_before(scene: Scene) -> None:
+    scene.store.meanwhile = scene.remove_version_2
+    scene.store.fail(Fault.CRASH_AFTER, when=lambda write: write.verb == "publish")
+    scene.commit()
+
+    assert "publish" not in [write.verb for write in scene.store.writes]
     assert scene.other.canonical(A) == [3]
 
 
