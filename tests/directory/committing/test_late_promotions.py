@@ -158,3 +158,47 @@ def test_a_version_counts_as_promoted_only_after_its_check(scene: Scene) -> None
 
     assert promoter.is_promoted(head, snapshot)
     assert promoter.finish_records(records, snapshot) == records
+
+
+def test_each_of_two_late_promotions_is_checked_where_a_version_of_others_lies_between(scene: Scene) -> None:
+    ends = []
+
+    def work() -> None:
+        scene.remove_version_2()
+        ends.append(scene.fail_checks(StorageError("no answer")))
+
+    scene.at_publish(work)
+    scene.commit()
+    ends.pop()()
+    scene.ground.catalog.snapshot()  # the record of version 2 is closed: the next batch does not promote it
+    scene.at_publish(lambda: ends.append(scene.fail_checks(StorageError("no answer"))))
+    scene.ground.batch(scene.other.transaction(A, rows(20, 21)))
+    assert scene.other.canonical(A) == [2, 3, 4]
+
+    ends.pop()()
+    scene.ground.catalog.sweep()
+    assert scene.other.canonical(A) == [3, 4]
+    assert scene.other.ids(A) == [20, 100]
+
+
+def test_another_promotion_of_a_version_does_not_stand_for_its_check(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread gives a version its name, and cannot check it; another one, which began before, finds the name."""
+    promoter, table = scene.ground.catalog.promoter, scene.ground.catalog.table
+    heads = []
+
+    def fail() -> None:
+        raise StorageError("no answer")
+
+    def work() -> None:
+        snapshot = scene.other.again().catalog.snapshot()
+        heads.append(snapshot.head(tuple(A)))
+        monkeypatch.setattr(table, "refresh", fail)
+        promoter.promote(heads, snapshot)
+        assert scene.other.canonical(A) == [1, 2]
+
+    scene.at_publish(work)
+    scene.commit()
+
+    assert not promoter.is_done(*heads)
