@@ -15,7 +15,7 @@ from namespace_server.answer import Answer
 from namespace_server.directory import catalog_tables
 from namespace_server.directory.calls import Call
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.committing import committer
+from namespace_server.directory.committing import commit_loop
 from namespace_server.directory.model.operations import AssertTableVersion, CommitTransaction
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -26,9 +26,9 @@ from namespace_server.directory.reading.commit_results import answer_batch
 
 def lose() -> None:
     """Only the first two flips are made, and all batches are answered as if theirs had been."""
-    made = committer.Committer._prepare
+    made = commit_loop.CommitLoop._prepare
     flips = iter(range(1, 1_000_000))
-    committer.Committer._prepare = lambda self, attempt, changes: (
+    commit_loop.CommitLoop._prepare = lambda self, attempt, changes: (
         made(self, attempt, changes) if changes is not None or next(flips) <= 2 else None
     )
 
