@@ -70,7 +70,11 @@ class _Asked:
 
 
 class NotThePeer(Exception):
-    """An answer came from another process than was asked."""
+    """An answer came from another process than was asked. If it is a server, it says so, and did nothing (421)."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status} of another process")
+        self.did_nothing = status == HTTPStatus.MISDIRECTED_REQUEST
 
 
 class Forwarding:
@@ -132,7 +136,8 @@ class Forwarding:
             answer = await self._ask(peer, asked)
         except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
-            return "unreachable", replace(before, is_open=before.is_open or not isinstance(error, _NOT_SENT))
+            not_taken = isinstance(error, _NOT_SENT) or (isinstance(error, NotThePeer) and error.did_nothing)
+            return "unreachable", replace(before, is_open=before.is_open or not not_taken)
         if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:  # it saw another one commit
             self._peers.forget(peer)
             return "undecided", before
@@ -177,7 +182,7 @@ class Forwarding:
             content = await answer.read()
             answered_by = answer.headers.get(ANSWERED_BY.decode())
         if answered_by != peer.instance:
-            raise NotThePeer(f"status {answer.status} of another process")
+            raise NotThePeer(answer.status)
         response = Response(content, answer.status)
         response.raw_headers = [(b"content-length", b"%d" % len(content))]
         response.raw_headers += [(name.lower(), value) for name, value in answer.raw_headers if name.lower() in _TOLD]

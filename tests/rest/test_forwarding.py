@@ -325,6 +325,10 @@ def test_a_process_that_was_started_anew_is_not_taken_for_the_former_one(
         second.sees(Peer("the former process", first.url))
         assert second.create("a").status_code == 200
         assert second.committed_by() == str(second.peer)
+        second.namespace.catalog.table.peers._avoided.clear()
+        second.sees(Peer("the former process", first.url))
+        assert second.create("a").status_code == 409  # nobody else has the change
+        assert second.outcomes == ["unreachable", "unreachable"]
 
 
 def test_a_url_that_is_no_peer_is_never_called(tmp_path: Path) -> None:
