@@ -15,11 +15,11 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed
+from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore
-from lance_core.versions import list_versions
+from lance_core.versions import find_latest, list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.stored_versions import is_vacant_below_higher
@@ -230,7 +230,17 @@ class Promoter:
         return top is not None and top[0] == entry.version
 
     def _versions_of(self, entry: VersionEntry) -> set[int]:
-        """The versions that have canonical names in the chain of a row."""
+        """The versions that have canonical names in the chain of a row; of those below it only some, if none is higher.
+
+        A bucket lists the newest name first: a listing of all takes as long as there are versions.
+        """
+        if not self._store.local:
+            try:
+                newest = find_latest(self._store, entry.base).version
+            except ReferenceNotFound:
+                return set()
+            if newest <= entry.version:
+                return {newest}
         return {location.version for location in list_versions(self._store, entry.base)}
 
     def _check_late(self, waiting: Iterable[_Unchecked]) -> None:
