@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.errors import OutcomeUnknown, StorageError
+from namespace_server.directory.committing import promoter
 from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
 from tests.directory.conftest import StillClock
 from tests.directory.tables import Ground, rows
@@ -202,3 +203,25 @@ def test_another_promotion_of_a_version_does_not_stand_for_its_check(
     scene.commit()
 
     assert not promoter.is_done(*heads)
+
+
+def test_a_server_that_takes_over_promotes_without_a_listing_of_all_versions(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would take as long as there are versions, for each table whose last commit another one left."""
+
+    def fail(verb: str, _path: str) -> None:
+        if verb == "publish":
+            raise StorageError("the process is cut off")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("all versions are listed")
+
+    scene.store.before(fail)
+    scene.commit()
+    assert scene.other.canonical(A) == [1]
+    store = PuttingBucket(scene.other.root)
+    monkeypatch.setattr(promoter, "list_versions", refuse)
+    Ground(scene.other.root, store).catalog.sweep()
+    store.overlap.close()
+    assert scene.other.canonical(A) == [1, 2]
