@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
@@ -114,11 +115,8 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
     if options.google_token:
         if parts.scheme != "gs":
             raise ValueError("vended_google_token: expected a root on Google Cloud Storage, found another one")
-        try:
+        with _of_extra("gcs", "vended_google_token"):
             from namespace_server.credentials.google import DownscopedToken
-        except ImportError as error:
-            missing = f"{error.name} is missing; install lance-namespace-server[gcs]"
-            raise ValueError(f"vended_google_token: {missing}") from error
 
         return DownscopedToken(bucket, storage, options.permission, options.sts_endpoint)
     if options.sts_endpoint is not None:
@@ -126,12 +124,19 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
     if options.azure_sas:
         if parts.scheme not in {"az", "abfs", "abfss"}:
             raise ValueError("vended_azure_sas: expected a root on Azure, found another one")
-        try:
+        with _of_extra("azure", "vended_azure_sas"):
             from namespace_server.credentials.azure import DirectorySignature
-        except ImportError as error:
-            missing = f"{error.name} is missing; install lance-namespace-server[azure]"
-            raise ValueError(f"vended_azure_sas: {missing}") from error
 
         account = host.partition(".")[0] or None
         return DirectorySignature(bucket, account, storage, options.permission, options.duration)
     return None
+
+
+@contextmanager
+def _of_extra(extra: str, setting: str) -> Iterator[None]:
+    """Within it a module of an extra is imported for a setting. Raises `ValueError` if the extra is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        missing = f"{error.name} is missing; install lance-namespace-server[{extra}]"
+        raise ValueError(f"{setting}: {missing}") from error
