@@ -47,6 +47,8 @@ class FileKind(Enum):
     INDEX = "index file"
     TRANSACTION = "transaction file"
     STAGED = "staged manifest"
+    BUNDLE = "staged manifests"
+    """Several in one object, as a catalog stages them."""
     SCRATCH = "compaction clone"
     MANIFEST = "manifest"
     """Committed or detached: it names files, and is named by nothing but its own version."""
@@ -72,7 +74,7 @@ class FileRole:
     Attributes:
         kind: Its kind.
         name: The name by which a manifest would need it, for data, deletion, index and transaction files; the key of an
-            unfinished file.
+            unfinished file and of a bundle.
         directory: The directory of a compaction clone.
     """
 

@@ -324,9 +324,17 @@ class FileSurvey:
             data, meta = self._store.get_with_meta(path)
         except NotFound:
             return False
-        self._unpublished.pop(path, None)
-        self._note(location, FileKind.MANIFEST, meta, data, self._drop)
+        self.take_published(meta, data, location)
         return True
+
+    def take_published(self, meta: ObjectMeta, data: bytes, location: str) -> None:
+        """Take the manifest of a committed version, with its staged path and the date of its staging."""
+        self._unpublished.pop(meta.path, None)
+        self._note(location, FileKind.MANIFEST, meta, data, self._drop)
+
+    def keep_bundles(self, keys: Collection[str]) -> None:
+        """Bundles that have manifests of committed versions are named by these."""
+        self._drop(frozenset(keys))
 
     def _listed(self, location: str, directory: str, roles: Roles = role_of) -> _ToRead:
         """What is to be read in a directory of a table, or of the root of the store."""
@@ -338,7 +346,7 @@ class FileSurvey:
                 continue
             if role is None:
                 self.unknown[meta.path] = meta
-            elif role.kind is FileKind.UNFINISHED:
+            elif role.kind in {FileKind.UNFINISHED, FileKind.BUNDLE}:
                 self._unnamed[meta.path] = [UnnamedFile(meta, role.kind, location, meta.path)]
         return found
 

@@ -8,6 +8,7 @@ number of the invariant.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -178,7 +179,7 @@ def _plain(entry: Entry | None) -> Entry | None:
 
 
 def _check_manifests(store: LocalStore, snapshot: CatalogSnapshot, stored: list[Row]) -> None:
-    """Of this catalog version each row's manifest can be read, at one of its two names."""
+    """Of this catalog version each row's manifest can be read, at one of its two names or in a bundle."""
     for row in stored:
         entry = decode_row(row)
         if not isinstance(entry, VersionEntry):
@@ -262,8 +263,18 @@ def _is(store: LocalStore, path: str, entry: VersionEntry) -> bool:
     try:
         data = store.get(path)
     except NotFound:
-        return False
-    return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256
+        data = _bundled(store, path)
+    return data is not None and len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256
+
+
+def _bundled(store: LocalStore, path: str) -> bytes | None:
+    """What the bundle of an attempt has under this staged path: an Arrow file named by the attempt."""
+    staged = re.fullmatch(r"_staging/[0-9a-f-]{36}\.([0-9a-f-]{36})\.[0-9]+-[0-9]+", path)
+    data = None if staged is None else store.find(f"_staging/{staged[1]}.manifests")
+    if data is None:
+        return None
+    rows = pa.ipc.open_file(data).read_all().to_pylist()
+    return next((row["manifest"] for row in rows if row["path"] == path), None)
 
 
 def _exists(store: LocalStore, path: str) -> bool:

@@ -69,7 +69,7 @@ _PAUSE: Final = 2.0
 """Seconds between two of them, on average."""
 _PLANS_KEPT: Final = timedelta(days=1)
 """Age from which the plans of earlier runs go that are done. A process that was held as long finds none, and ends."""
-MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value})
+MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value, FileKind.BUNDLE.value})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ locations               verification of locations that clients choose
 stored_versions         versions on storage: above a head, all of a dataset, removed by a cleanup
 allowed_locations       where the files of a table may lie
 promoter                gives committed manifests their canonical names
+staged_bundles          staged manifests of one attempt in one object of a bucket
 manifest_reader         reads the manifest of a row, wherever it lies
 manifest_cache          manifests of table heads, by identity
 committed_transactions  transactions of versions, which others are judged against

@@ -32,6 +32,7 @@ from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.committing.staged_bundles import with_bundle
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.turns import Turns
 from namespace_server.directory.committing.unproved_flip import UnprovedFlip
@@ -273,6 +274,8 @@ class CommitLoop:
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         objects = [item for plan in attempt.plans for item in plan.staged]
+        if not self._store.local:  # in a directory a manifest gets its canonical name by a link
+            objects = with_bundle(objects)
         calls: list[Callable[[], object]] = [newest, above, changed]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]
         calls += [partial(self._remove_late, *item) for item in attempt.removed_files]
@@ -372,7 +375,9 @@ class CommitLoop:
         self, attempt: GroupAttempt, began: float, own: UnprovedFlip | None, snapshot: CatalogSnapshot
     ) -> None:
         """Give the verdicts of a flip that is committed, and let the next one be sent. Promotion may be under way."""
-        self._promoter.forget(self._record_maintenance.conclude(snapshot))
+        closed = self._record_maintenance.conclude(snapshot)
+        self._promoter.forget(closed)
+        self._leftovers.add_bundles(closed)
         self._turns.flipped(snapshot.version, time.monotonic() - began)
         _decide(attempt, snapshot)
         self._keep(attempt.published)

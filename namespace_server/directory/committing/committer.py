@@ -162,8 +162,8 @@ class Committer:
                 return
 
     def remove_leftovers(self) -> None:
-        """Remove the files of attempts that are in no history. What cannot be removed is left to a collection."""
-        self._leftovers.remove()
+        """Remove the files of attempts that are in no history, and bundles of closed records; see `Leftovers`."""
+        self._leftovers.remove(self._table.current)
 
     def _commit_group(self, group: Sequence[PendingBatch]) -> list[PlannedVersion]:
         """Decide a group; returns the versions that its flip committed.

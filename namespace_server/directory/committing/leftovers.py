@@ -1,9 +1,14 @@
-"""Files of attempts that are in no history, removed at once and not by a collection (the first tier of clean-up).
+"""Files that nothing needs any more, removed at once and not by a collection (the first tier of clean-up).
+
+Those of attempts that are in no history, and bundles of staged manifests whose records are closed.
 
 Their names hold the uuid of the attempt, so no other attempt can name them. An attempt is in no history if its commit
 step never began, or was refused. After an unknown outcome, and where a slot was won that is not the newest (G9),
 everything stays. Transaction files stay too: their names are those of the client's transaction, which another process
 may be committing.
+
+One flip opens all records that have manifests in a bundle, so a snapshot that has one of them closed has each of the
+others, open or closed. The process that closes the last one removes the bundle.
 """
 
 from __future__ import annotations
@@ -11,13 +16,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.group_planner import GroupAttempt
+from namespace_server.directory.committing.staged_bundles import bundles_of
 from namespace_server.directory.manifest_table.flip import Flip
-from namespace_server.directory.model.root_layout import is_in_staging
+from namespace_server.directory.model.entries import RecordEntry
+from namespace_server.directory.model.root_layout import bundle_key, is_in_staging
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -32,24 +41,39 @@ class Leftovers:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._keys: deque[str] = deque(maxlen=_MOST)
+        self._bundles: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, attempt: GroupAttempt, flip: Flip | None, *, rows: bool = True) -> None:
         """Note what an attempt wrote that is in no history: its staged manifests, and with `rows` its row files."""
         keys = [key for plan in attempt.plans for key, _ in plan.staged if is_in_staging(key)]
+        if not self._store.local:
+            keys += {key for staged in keys if (key := bundle_key(staged)) is not None}
         if rows and flip is not None:
             keys += (path for path, _ in flip.files)
         with self._lock:
             self._keys.extend(keys)
 
-    def remove(self) -> None:
-        """Remove what was noted so far. What cannot be removed is left."""
+    def add_bundles(self, closed: Iterable[RecordEntry]) -> None:
+        """Note the bundles that may have manifests of records which this process has closed."""
+        if not self._store.local:
+            found = bundles_of(closed)
+            with self._lock:
+                self._bundles |= found
+
+    def remove(self, snapshot: CatalogSnapshot) -> None:
+        """Remove what was noted so far, but no bundle of a record that is open in `snapshot`. What cannot go is left.
+
+        `snapshot` is not older than the records that were noted as closed.
+        """
         with self._lock:
-            keys = list(self._keys)
+            keys, bundles = list(self._keys), self._bundles
             self._keys.clear()
+            self._bundles = set()
+        keys += bundles.difference(bundles_of(snapshot.open_records())) if bundles else ()
         for first in range(0, len(keys), _AT_ONCE):
             try:
                 self._store.delete_all(keys[first : first + _AT_ONCE])
             except LanceCoreError as error:
-                logger.info("files of rejected attempts are left: %s", error)
+                logger.info("files that nothing needs are left: %s", error)
                 return

@@ -12,6 +12,7 @@ from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
+from namespace_server.directory.committing.staged_bundles import StagedBundles
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
@@ -29,6 +30,7 @@ class ManifestReader:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._bundles = StagedBundles(store)
         self._lock = threading.Lock()
         self._flipped: dict[Place, _Flipped] = {}
 
@@ -63,11 +65,21 @@ class ManifestReader:
         data = self.from_memory(entry)
         if data is not None:
             return data
-        for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
-            data = None if path is None else self._store.find(path)
+        finds = (self._store.find, self.find_staged, self._store.find)
+        for find, path in zip(finds, (entry.canonical_path, entry.staged_path, entry.canonical_path), strict=True):
+            data = None if path is None else find(path)
             if data is not None and is_row(entry, data):
                 return data
         raise NotFound(f"version {entry.version} at {entry.canonical_path}")
+
+    def find_staged(self, path: str) -> bytes | None:
+        """The manifest with this staged path, in a bundle or alone; None if it is in neither. Raises `StorageError`."""
+        finds = (self._bundles.find, self._store.find)
+        for find in reversed(finds) if self._store.local else finds:
+            data = find(path)
+            if data is not None:
+                return data
+        return None
 
     def _find(self, entry: VersionEntry) -> _Flipped | None:
         flipped = self._flipped.get(place_of(entry))

@@ -15,7 +15,14 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed, ReferenceNotFound
+from lance_core.errors import (
+    AlreadyExists,
+    LanceCoreError,
+    NotFound,
+    PreconditionFailed,
+    ReferenceNotFound,
+    StorageError,
+)
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore
@@ -26,6 +33,7 @@ from namespace_server.directory.committing.stored_versions import is_vacant_belo
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
+from namespace_server.directory.model.root_layout import bundle_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -108,10 +116,31 @@ class Promoter:
         return _staged_at(entry, _open_path(entry, snapshot))
 
     def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
-        """The path of the row's manifest: the canonical one if seen to be the row's, else the staged one (M3)."""
+        """The path of the row's manifest: the canonical one if seen to be the row's, else the staged one (M3).
+
+        A manifest that only a bundle has gets its staged path now. Raises nothing.
+        """
         if self.is_promoted(entry, snapshot):
             return entry.canonical_path
-        return self.locate(entry, snapshot).staged_path or entry.canonical_path
+        located = self.locate(entry, snapshot)
+        if located.staged_path is None:
+            return entry.canonical_path
+        if not self._store.local and bundle_key(located.staged_path) is not None:
+            self._stage_alone(located, located.staged_path)
+        return located.staged_path
+
+    def _stage_alone(self, entry: VersionEntry, path: str) -> None:
+        try:
+            data = self._reader.from_memory(entry) or self._reader.find_staged(path)
+            if data is not None and is_row(entry, data):
+                self._store.put(path, data, durable=False)
+        except StorageError as error:
+            logger.warning("%s is not at the staged path that is answered: %s", entry.canonical_path, error)
+
+    def is_staged(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
+        """Whether the manifest of a row has its staged name, alone or in a bundle. Raises `StorageError`."""
+        path = self.locate(entry, snapshot).staged_path
+        return path is not None and self._reader.find_staged(path) is not None
 
     def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
@@ -309,7 +338,7 @@ class Promoter:
         """The row's bytes from its staged name; None if it is vacant or has other bytes."""
         if entry.staged_path is None:
             return None
-        data = self._store.find(entry.staged_path)
+        data = self._reader.find_staged(entry.staged_path)
         if data is not None and not is_row(entry, data):
             logger.error("%s is not the manifest that was committed from it", entry.staged_path)
             return None
@@ -366,7 +395,7 @@ class Promoter:
             return True
 
     def _may_be_unpromoted(self, party: Participant) -> bool:
-        staged = None if party.staged_path is None else self._store.find(party.staged_path)
+        staged = None if party.staged_path is None else self._reader.find_staged(party.staged_path)
         if staged is None:
             return False
         versions = list_versions(self._store, branch_base(party.location, party.branch))

@@ -19,7 +19,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 from lance_core.transaction.lineage import lineage_break
-from namespace_server.directory.committing.manifest_reader import is_row
+from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
 from namespace_server.directory.doctor.files import StoredFiles
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
@@ -43,6 +43,7 @@ class TableExamination:
         self._table = table
         self._heads = heads
         self._files = StoredFiles(store, table.location)
+        self._manifests = ManifestReader(store)
         self.versions = 0
 
     def findings(self) -> Iterator[Finding]:
@@ -109,7 +110,7 @@ class TableExamination:
             return canonical, found
         if canonical is None and renamed is not None:
             return renamed, found
-        data = None if staged is None else self._store.find(staged)
+        data = None if staged is None else self._manifests.find_staged(staged)
         if data is not None and not is_row(row, data):
             data = None
         if data is None:

@@ -2,6 +2,7 @@
 
 __manifest/                                       the dataset of the catalog
 _staging/<batch uuid>.<attempt uuid>.<number>     manifests that this server builds, before they are promoted (N5)
+_staging/<attempt uuid>.manifests                 in a bucket, those of one attempt in one object (`staged_bundles`)
 _staging/foreign/<uuid>/<former key>              unmanaged files in quarantine (M6)
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
@@ -19,8 +20,10 @@ _staging/maintenance/<seconds>                    the period of maintenance that
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from lance_core.cleanup.kinds import UUID_PATTERN
 from lance_core.commit.staged import STAGING_DIRECTORY
 
 MANIFEST_TABLE: Final = "__manifest"
@@ -43,6 +46,9 @@ RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING, "lost+found"})
 The root of a catalog may be that of a file system, whose directory `lost+found` only its administrator lists.
 """
 
+_BUILT: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.({UUID_PATTERN})\.[0-9]+-[0-9]+", re.ASCII)
+_BUNDLE: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.manifests", re.ASCII)
+
 
 def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, version: int) -> str:
     """Where one attempt at a batch stages the manifest that it builds for an operation; never used twice (N5).
@@ -50,6 +56,25 @@ def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, ver
     No directory of its own: to make and remove one takes a local file system longer than to write the manifest.
     """
     return f"{STAGING}/{batch_uuid}.{attempt}.{operation_index}-{version}"
+
+
+def is_built_manifest(key: str) -> bool:
+    """Whether a key is of the form of `staged_manifest_key`."""
+    return _BUILT.fullmatch(key) is not None
+
+
+def bundle_key(staged: str) -> str | None:
+    """The key of the object that has the manifest with this staged path and others of its attempt, if one has it.
+
+    None for a path that is not of the form of `staged_manifest_key`: clients stage each manifest alone.
+    """
+    found = _BUILT.fullmatch(staged)
+    return None if found is None else f"{STAGING}/{found[1]}.manifests"
+
+
+def is_bundle(key: str) -> bool:
+    """Whether a key is of the form that `bundle_key` gives."""
+    return _BUNDLE.fullmatch(key) is not None
 
 
 def collection_key(run: str, name: str) -> str:

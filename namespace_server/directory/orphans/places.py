@@ -28,10 +28,11 @@ from namespace_server.directory.model.root_layout import (
     RESTORE_CLAIM,
     SEEN_LOCATIONS,
     STAGING,
+    is_built_manifest,
+    is_bundle,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-_STAGED: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.{UUID_PATTERN}\.[0-9]+-[0-9]+", re.ASCII)
 _MOVED: Final = re.compile(
     rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/{EXPIRING}/{UUID_PATTERN})"
     r"/(.+)/_versions/[^/]+",
@@ -118,8 +119,10 @@ def _without_table(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[st
 
 def role_at_root(key: str) -> FileRole | None:
     """The role of a file below `_staging/` at the root of the catalog."""
-    if _STAGED.fullmatch(key):
+    if is_built_manifest(key):
         return FileRole(FileKind.STAGED)
+    if is_bundle(key):
+        return FileRole(FileKind.BUNDLE, key)
     return FileRole(FileKind.BOOKKEEPING) if _BOOKKEEPING.fullmatch(key) else role_of(key)
 
 

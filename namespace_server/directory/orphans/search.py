@@ -22,6 +22,7 @@ from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.staged_bundles import StagedBundles, bundles_of
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import place_of
 from namespace_server.directory.model.intents import held_horizons
@@ -120,6 +121,7 @@ class Search:
             location: min(cutoff, datetime.fromtimestamp(horizon, UTC))
             for location, horizon in held_horizons(snapshot).items()
         }
+        self._bundles = StagedBundles(store)
         self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs)
 
     @property
@@ -146,6 +148,7 @@ class Search:
         """Read the manifests that were written since; what they name is no longer found. Raises as `find_orphans`."""
         places, survey = self._places, self._survey
         survey.read_staging("", role_at_root)
+        self._read_published(self._snapshot)
         removed = [location for location in places.removed if location not in self._purging]
         others: Sequence[str] = (*places.others, *places.skipped, *removed, *places.unexplained)
         total = len(places.judged) + len(others)
@@ -153,11 +156,26 @@ class Search:
             self._progress("mark", number, total)
             survey.read_again(location, everything=location not in places.judged)
         self._newest = self._manifest_table.refresh_by_listing()
-        known = _published(self._snapshot)
-        for path, location in _published(self._newest).items():
-            if path not in known or not survey.has_read(path):
-                survey.add_published(path, location)
+        self._read_published(self._newest)
         survey.read_staging("", role_at_root)
+        for seen in (self._snapshot, self._newest):
+            survey.keep_bundles(bundles_of(seen.open_records()))
+
+    def _read_published(self, snapshot: CatalogSnapshot) -> None:
+        """Read the committed manifests that may have no canonical name, if they were not read as such."""
+        known = _published(self._snapshot)
+        for path, location in _published(snapshot).items():
+            if path not in known or not self._survey.has_read(path):
+                self._add_published(path, location)
+
+    def _add_published(self, path: str, location: str) -> bool:
+        """Read the manifest of a committed version at a name of its own, or in a bundle. Whether it is there."""
+        bundled = self._bundles.find_with_meta(path)
+        if bundled is None:
+            return self._survey.add_published(path, location)
+        data, meta = bundled
+        self._survey.take_published(meta, data, location)
+        return True
 
     def remove_empty_directories(self) -> None:
         """Remove directories that hold nothing since the cutoff, and all those of tables that are gone as a whole."""
@@ -170,7 +188,7 @@ class Search:
         """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet."""
         newest, places, cutoff = self._newest, self._places, self._cutoff
         ids = {location: newest.table_at(location) for location in places.judged}
-        lost = _read_rows(self._survey, self._snapshot, newest, self._left_out)
+        lost = self._read_rows()
         not_judged = _unreadable(self._survey, places, _published(self._snapshot) | _published(newest), cutoff)
         not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
         all_understood = not any(problem.may_name_others for problem in self._survey.problems)
@@ -193,6 +211,30 @@ class Search:
             places.removed,
             tuple(directory for directory in places.unexplained if newest.table_at(directory) is None),
         )
+
+    def _read_rows(self) -> dict[str, str]:
+        """Read the manifests of heads, and of versions committed since the first look, that were not read yet.
+
+        At the locations that are left out heads are not read. Returns the locations whose needs are not known, because
+        the manifest of a head is missing, with the reason.
+        """
+        before, newest = self._snapshot, self._newest
+        lost: dict[str, str] = {}
+        for table_id in newest.all_tables():
+            for branch in newest.chains(table_id):
+                head, known = newest.head(table_id, branch), before.head(table_id, branch)
+                first = 1 if known is None else known.version + (known.location in self._left_out)
+                for row in newest.versions(table_id, branch, start=first):
+                    staged = row.staged_path or newest.open_path(place_of(row))
+                    paths = [path for path in (row.canonical_path, staged, row.canonical_path) if path]
+                    if any(self._survey.has_read(path) or self._add_published(path, row.location) for path in paths):
+                        continue
+                    if row == head:  # the manifest of another version is gone (rule M5)
+                        lost[row.location] = (
+                            f"version {row.version} of {join(table_id)}: expected its manifest at "
+                            f"{row.canonical_path}, found none"
+                        )
+        return lost
 
     def _is_old(self, file: UnnamedFile) -> bool:
         return file.removed or file.judged_by < self._survey.cutoff_at(file.location)
@@ -229,33 +271,6 @@ def _unreadable(survey: FileSurvey, places: Places, published: Mapping[str, str]
     return found
 
 
-def _read_rows(
-    survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnapshot, left_out: Collection[str]
-) -> dict[str, str]:
-    """Read the manifests of heads, and of versions committed since `before`, that were not read yet.
-
-    At the locations `left_out` heads are not read.
-
-    Returns the locations whose needs are not known, because the manifest of a head is missing, with the reason.
-    """
-    lost: dict[str, str] = {}
-    for table_id in newest.all_tables():
-        for branch in newest.chains(table_id):
-            head, known = newest.head(table_id, branch), before.head(table_id, branch)
-            first = 1 if known is None else known.version + (known.location in left_out)
-            for row in newest.versions(table_id, branch, start=first):
-                staged = row.staged_path or newest.open_path(place_of(row))
-                paths = [path for path in (row.canonical_path, staged, row.canonical_path) if path]
-                if any(survey.has_read(path) or survey.add_published(path, row.location) for path in paths):
-                    continue
-                if row == head:  # the manifest of another version is gone (rule M5)
-                    lost[row.location] = (
-                        f"version {row.version} of {join(table_id)}: expected its manifest at {row.canonical_path}, "
-                        "found none"
-                    )
-    return lost
-
-
 def _is_judged(
     file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[str, ObjectId | None], all_understood: bool
 ) -> bool:
@@ -278,7 +293,7 @@ def _orphan(file: UnnamedFile, table_id: ObjectId | None) -> Orphan:
         reason = EXPIRED
     elif file.kind is FileKind.SCRATCH:
         reason = INTERRUPTED
-    elif file.kind is FileKind.STAGED:
+    elif file.kind in {FileKind.STAGED, FileKind.BUNDLE}:
         reason = UNPUBLISHED
     else:
         reason = UNNAMED if file.staged_in is None else NAMED_BY_UNPUBLISHED

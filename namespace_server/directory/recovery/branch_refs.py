@@ -159,15 +159,13 @@ class BranchRefs:
         Staged names are looked at first: a version that is promoted meanwhile is found under its canonical name.
         """
         head = snapshot.head(table_id, branch)
-        if head is None or (not self._promoter.is_promoted(head, snapshot) and self._is_staged(head, snapshot)):
+        if head is None or (
+            not self._promoter.is_promoted(head, snapshot) and self._promoter.is_staged(head, snapshot)
+        ):
             return False
         if list_versions(self._store, head.base):
             return False
         return not self._exists(branch_path(head.location, branch))
-
-    def _is_staged(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
-        path = self._promoter.locate(entry, snapshot).staged_path
-        return path is not None and self._exists(path)
 
     def _exists(self, path: str) -> bool:
         try:

@@ -16,8 +16,8 @@ TO_COMMIT: Final = ("put", "put_if_absent")
 """The requests that follow each other until a batch of transactions is committed: staging, and the flip."""
 TO_ANSWER: Final = (*TO_COMMIT, "put_if_absent")
 """The same until it is answered: then promotion, beside the proof that no version is newer."""
-REQUESTS_OF_A_BATCH: Final = 4
-REQUESTS_PER_TABLE: Final = 5
+REQUESTS_OF_A_BATCH: Final = 5
+REQUESTS_PER_TABLE: Final = 4
 """Requests of a batch, and further ones for each of its tables, to each of which it appends one fragment."""
 
 _SAMPLES: Final = 5

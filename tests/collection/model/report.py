@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.collection.model import (
     adopting,
+    bundling,
     cloning,
     collecting,
     expiring,
@@ -64,6 +65,7 @@ SCENARIOS = (
     Scenario("adopted commit by path", adopting, adopting.State()),
     Scenario("clone of an expiring version", cloning, cloning.State()),
     Scenario("rebase over an expiring version", rebasing, rebasing.State()),
+    Scenario("staged manifests in one object, a crash", bundling, bundling.State()),
     Scenario("freed versions, a lost answer", succeeding, succeeding.State(lost_answers=1)),
     Scenario(
         "freed versions, a lost answer, a stock clean-up", succeeding, succeeding.State(stock=True, lost_answers=1)

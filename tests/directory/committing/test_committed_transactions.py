@@ -27,6 +27,7 @@ from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE
 from tests.directory.tables import QUIET, Ground, as_operation, rows
+from tests.storage.bucketlike import BucketLike
 from tests.transaction.tables import delete_rows
 
 T = TypeVar("T")
@@ -41,8 +42,7 @@ class Bucket(CountingStore):
     """A directory that is asked as a bucket is. Reads of the path `held` wait for `go`."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(LocalStore(root, "none"))
-        self.local = False
+        super().__init__(BucketLike(LocalStore(root, "none")))
         self.overlap = Overlap(16, "bucket")
         self.held: str | None = None
         self.is_held, self.go = threading.Event(), threading.Event()

@@ -19,14 +19,10 @@ from tests.directory.tables import Ground, rows
 from tests.storage.faults import Fault
 
 
-class PuttingBucket(Bucket):
-    """It puts the bytes that it publishes, as buckets do. `meanwhile` is called once after a slot was written."""
+class LateBucket(Bucket):
+    """`meanwhile` is called once after a slot was written."""
 
     meanwhile: Callable[[], object] | None = None
-
-    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> None:
-        del staged
-        self._call("publish", target, lambda: self.inner.put_if_absent(target, data, durable=durable))
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         e_tag = super().put_if_absent(path, data, durable=durable)
@@ -45,7 +41,7 @@ class Scene:
         self.other.make_namespace("g")
         self.other.make_table(*A)
         self.settle(self.other)
-        self.store = PuttingBucket(root)
+        self.store = LateBucket(root)
         self.ground = Ground(root, self.store)
         self.ground.catalog.snapshot()
 
@@ -220,7 +216,7 @@ def test_a_server_that_takes_over_promotes_without_a_listing_of_all_versions(
     scene.store.before(fail)
     scene.commit()
     assert scene.other.canonical(A) == [1]
-    store = PuttingBucket(scene.other.root)
+    store = LateBucket(scene.other.root)
     monkeypatch.setattr(promoter, "list_versions", refuse)
     Ground(scene.other.root, store).catalog.sweep()
     store.overlap.close()

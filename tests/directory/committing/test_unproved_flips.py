@@ -26,6 +26,7 @@ from namespace_server.directory.manifest_table import table as table_module
 from tests.directory.conftest import StillClock
 from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.tables import Ground, rows
+from tests.storage.bucketlike import BucketLike
 from tests.storage.faults import Crashed, FaultStore, Write
 
 T = TypeVar("T")
@@ -41,8 +42,7 @@ class Bucket(FaultStore):
     """A directory that is asked as a bucket is, with several calls at one time."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(LocalStore(root, "none"))
-        self.local = False
+        super().__init__(BucketLike(LocalStore(root, "none")))
         self.overlap = Overlap(16, "bucket")
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
