@@ -274,7 +274,7 @@ class CommitLoop:
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         objects = [item for plan in attempt.plans for item in plan.staged]
-        if not self._store.local:  # in a directory a manifest gets its canonical name by a link
+        if attempt.snapshot.collected and not self._store.local:
             objects = with_bundle(objects)
         calls: list[Callable[[], object]] = [newest, above, changed]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]

@@ -4,7 +4,8 @@ A bundle is an Arrow file with a row for each manifest: its staged path, by whic
 bytes. The key of the bundle follows from the staged path. It goes when no open record has a manifest in it (M7).
 
 In a directory each manifest is staged alone, since it gets its canonical name by a link. Bundles are read there as
-well: a catalog may have been copied from a bucket.
+well: a catalog may have been copied from a bucket. A catalog that was never collected has none either: servers of the
+release before, which know neither collections nor bundles, may still commit to it (G25).
 """
 
 from __future__ import annotations

@@ -221,6 +221,11 @@ class CatalogSnapshot:
         stored = self._state.collector
         return NEVER_COLLECTED if stored is None else stored.entry
 
+    @property
+    def collected(self) -> bool:
+        """Whether the catalog was collected: then servers of releases that know no collections do not write (G25)."""
+        return self._state.collector is not None
+
     def pin(self, name: str) -> PinEntry | None:
         """The pin of that name, or None."""
         stored = self._state.pins.get(name)

@@ -18,7 +18,10 @@ TO_ANSWER: Final = (*TO_COMMIT, "put_if_absent")
 """The same until it is answered: then promotion, beside the proof that no version is newer."""
 REQUESTS_OF_A_BATCH: Final = 5
 REQUESTS_PER_TABLE: Final = 4
-"""Requests of a batch, and further ones for each of its tables, to each of which it appends one fragment."""
+"""Requests of a batch, and further ones for each of its tables, to each of which it appends one fragment.
+
+In a catalog that was collected once. Before, each manifest is staged alone: one less, and one more for each table.
+"""
 
 _SAMPLES: Final = 5
 _BODY: Final = b"a root check of lance-namespace\n" * 128

@@ -19,6 +19,7 @@ from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.committing import staged_bundles
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans import OrphanReport, find_orphans
+from tests.directory.collection.fences import fence
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import QUIET, Ground, rows
 from tests.emulators import Emulator
@@ -31,12 +32,14 @@ T, U = ["g", "t"], ["g", "u"]
 class Scene:
     """Tables T and U at version 1, and processes on them whose store is asked as a bucket is."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, collected: bool = True) -> None:
         self.root = root
         ground = Ground(root)
         ground.make_namespace("g")
         for table in (T, U):
             ground.make_table(*table)
+        if collected:
+            fence(ground)
         settle(ground)
         self.store = self.bucket()
         self.ground = Ground(root, self.store)
@@ -93,6 +96,18 @@ def settle(ground: Ground) -> None:
     for _ in range(2):
         ground.catalog.sweep()
     ground.catalog.flush_record_maintenance()
+
+
+def test_a_catalog_that_was_never_collected_has_none(tmp_path: Path) -> None:
+    """Servers of the release before may still commit to it, and read none."""
+    scene = Scene(tmp_path / "root", collected=False)
+    scene.commit_two_batches()
+    assert [name.rpartition("-")[2] for name in scene.staged()] == ["2", "2"]
+
+    settle(scene.ground)
+
+    assert scene.staged() == []
+    check_quiet(scene.root)
 
 
 def is_promotion(write: Write) -> bool:
