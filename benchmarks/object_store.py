@@ -177,8 +177,9 @@ def _fairness(rates: list[float]) -> float:
 
 
 def _make_tables(gateway: Gateway, server: Server, template: Template, clients: int) -> list[list[_Table]]:
-    """Two tables for each client, with a first version."""
+    """Two tables for each client, with a first version, in a catalog that was collected once."""
     server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {})
+    gateway.collect(f"s3://{BUCKET}/catalog")
     names = [(NAMESPACE, f"t{number:04d}") for number in range(2 * clients)]
     declared = server.call("POST", "/v1/table/batch-commit", _body([{"declare_table": {"id": name}} for name in names]))
     root = f"s3://{BUCKET}/"

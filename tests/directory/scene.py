@@ -10,7 +10,7 @@ import base64
 import copy
 import shutil
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,14 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from tests.directory.collection.fences import fence
 from tests.directory.invariants import check_quiet, check_same
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
+from tests.storage.bucketlike import BucketLike
 from tests.storage.faults import FaultStore, Write
 
 KEY = "one batch"
@@ -41,6 +44,7 @@ class Scene:
     before: int
     writes: tuple[Write, ...] = ()
     sweep_writes: tuple[Write, ...] = ()
+    bucket: bool = False
 
     def copy(self, to: Path) -> Try:
         shutil.copytree(self.root, to)
@@ -52,7 +56,7 @@ class Scene:
                         request[field] = request[field].replace(str(self.root)[1:], str(to)[1:])
                 if "transaction" in request:
                     request["transaction"] = _moved(request["transaction"], str(self.root), str(to))
-        return Try(to, operations, self.before)
+        return Try(to, operations, self.before, self.bucket)
 
     @property
     def flip(self) -> int:
@@ -68,13 +72,18 @@ class Try:
     root: Path
     operations: list[dict[str, Any]]
     before: int
+    bucket: bool = False
 
     def open(self) -> Ground:
-        return Ground(self.root)
+        return Ground(self.root, self._store())
 
     def faulty(self) -> tuple[Ground, FaultStore]:
-        store = FaultStore(LocalStore(self.root, "none"))
+        store = FaultStore(self._store())
         return Ground(self.root, store), store
+
+    def _store(self) -> ObjectStore:
+        store = LocalStore(self.root, "none")
+        return BucketLike(store) if self.bucket else store
 
     def send(self, ground: Ground) -> dict[str, Any]:
         return ground.batch(*self.operations, key=KEY)
@@ -142,8 +151,12 @@ def _delete_elsewhere(ground: Ground, table: list[str], predicate: str, workshop
     return file.transaction
 
 
-def make_scene(place: Path) -> Scene:
-    """Prepare the batch below `place`, and send it once to a copy to learn which writes it makes."""
+def make_scene(place: Path, *, bucket: bool = False) -> Scene:
+    """Prepare the batch below `place`, and send it once to a copy to learn which writes it makes.
+
+    With `bucket` the directory is asked as a bucket is, and was collected: the manifests that the server builds are
+    staged in one object.
+    """
     ground = Ground(place / "root")
     ground.make_namespace("g")
     for table in (PERSON, KNOWS, OLD):
@@ -167,8 +180,10 @@ def make_scene(place: Path) -> Scene:
         as_operation(MADE, first),
         {"delete_table_versions": {"id": OLD, "ranges": [{"start_version": 1, "end_version": 2}]}},
     ]
+    if bucket:
+        fence(ground)
     ground.catalog.sweep()
-    bare = Scene(ground.root, operations, check_quiet(ground.root).version)
+    bare = Scene(ground.root, operations, check_quiet(ground.root).version, bucket=bucket)
     dry = bare.copy(place / "dry")
     ground, store = dry.faulty()
     dry.send(ground)
@@ -176,4 +191,4 @@ def make_scene(place: Path) -> Scene:
     ground.catalog.sweep()
     check_same(ground.catalog.snapshot(), check_quiet(dry.root))
     dry.check_applied_once()
-    return Scene(bare.root, operations, bare.before, tuple(store.writes[:sent]), tuple(store.writes[sent:]))
+    return replace(bare, writes=tuple(store.writes[:sent]), sweep_writes=tuple(store.writes[sent:]))

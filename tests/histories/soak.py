@@ -1,5 +1,7 @@
 """Many clients and three servers on a bucket for minutes, while the servers are killed and held.
 
+The catalog was collected once, so that flips stage all manifests in one object.
+
     python -m tests.histories.soak [SECONDS]
 
 Each client has two tables, and commits one batch of two appends after the other. It asks another server with the same
@@ -63,6 +65,7 @@ def _half(home: Path, factory: ServerFactory, seconds: float, *, bad_hints: bool
             factory.servers(place, home / name, SERVERS, peers=True, strangers=strangers) as servers,
         ):
             clients = make_clients(place, servers[0].url, CLIENTS)
+            gateway.collect(place.uri)
             before, end = gateway.requests().total(), time.monotonic() + seconds
             urls = [server.url for server in servers]
             works: dict[str, Callable[[], None]] = {

@@ -24,9 +24,9 @@ SILENCES = [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED]
 FOR_EVER = 10**6
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return make_scene(tmp_path_factory.mktemp("scene"))
+@pytest.fixture(scope="module", params=["directory", "bucket"])
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return make_scene(tmp_path_factory.mktemp("scene"), bucket=request.param == "bucket")
 
 
 @pytest.fixture
@@ -39,6 +39,8 @@ def test_the_batch_makes_every_kind_of_write(scene: Scene) -> None:
     """What the tests below break: a batch that wrote less would prove less."""
     kinds = [(write.verb, _kind(write.path)) for write in scene.writes]
     flip = scene.flip
+    bundles = [write for write in scene.writes if write.path.endswith(".manifests")]
+    assert len(bundles) == scene.bucket  # of the three manifests that the server builds
     assert set(kinds[:flip]) == {
         ("put", "staged manifest"),
         ("put", "transaction file"),
