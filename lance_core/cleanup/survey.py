@@ -328,7 +328,7 @@ class FileSurvey:
         return True
 
     def take_published(self, meta: ObjectMeta, data: bytes, location: str) -> None:
-        """Take the manifest of a committed version, with its staged path and the date of its staging."""
+        """Take the manifest of a committed version, which has this staged path. What it names is needed at any age."""
         self._unpublished.pop(meta.path, None)
         self._note(location, FileKind.MANIFEST, meta, data, self._drop)
 

@@ -23,6 +23,7 @@ import pytest
 from lance_core.errors import NotFound, ReferenceNotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_name, parse_manifest_name
+from lance_core.proto import staged_manifests_pb2
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.manifest_table.incremental_refresh import IncrementalRefresh
@@ -268,13 +269,13 @@ def _is(store: LocalStore, path: str, entry: VersionEntry) -> bool:
 
 
 def _bundled(store: LocalStore, path: str) -> bytes | None:
-    """What the bundle of an attempt has under this staged path: an Arrow file named by the attempt."""
+    """What the bundle of an attempt has under this staged path."""
     staged = re.fullmatch(r"_staging/[0-9a-f-]{36}\.([0-9a-f-]{36})\.[0-9]+-[0-9]+", path)
     data = None if staged is None else store.find(f"_staging/{staged[1]}.manifests")
     if data is None:
         return None
-    rows = pa.ipc.open_file(data).read_all().to_pylist()
-    return next((row["manifest"] for row in rows if row["path"] == path), None)
+    parts = staged_manifests_pb2.StagedManifests.FromString(data).parts
+    return next((part.manifest for part in parts if part.path == path), None)
 
 
 def _exists(store: LocalStore, path: str) -> bool:

@@ -32,7 +32,7 @@ from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.removals import remove_if
-from namespace_server.directory.committing.staged_bundles import with_bundle
+from namespace_server.directory.committing.staged_bundles import may_have_bundles, with_bundle
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.turns import Turns
 from namespace_server.directory.committing.unproved_flip import UnprovedFlip
@@ -274,7 +274,7 @@ class CommitLoop:
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         objects = [item for plan in attempt.plans for item in plan.staged]
-        if attempt.snapshot.collected and not self._store.local:
+        if may_have_bundles(self._store, attempt.snapshot):
             objects = with_bundle(objects)
         calls: list[Callable[[], object]] = [newest, above, changed]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]
@@ -375,14 +375,18 @@ class CommitLoop:
         self, attempt: GroupAttempt, began: float, own: UnprovedFlip | None, snapshot: CatalogSnapshot
     ) -> None:
         """Give the verdicts of a flip that is committed, and let the next one be sent. Promotion may be under way."""
-        closed = self._record_maintenance.conclude(snapshot)
-        self._promoter.forget(closed)
-        self._leftovers.add_bundles(closed)
+        self.conclude_records(snapshot)
         self._turns.flipped(snapshot.version, time.monotonic() - began)
         _decide(attempt, snapshot)
         self._keep(attempt.published)
         if own is not None:
             own.settle(committed=True)
+
+    def conclude_records(self, snapshot: CatalogSnapshot) -> None:
+        """Forget the record maintenance that is done in `snapshot`, by this process or by others."""
+        closed = self._record_maintenance.conclude(snapshot)
+        self._promoter.forget(closed)
+        self._leftovers.add_closed(closed, snapshot)
 
     def _keep(self, published: Iterable[PlannedVersion]) -> None:
         """Keep versions in memory that have just become heads."""

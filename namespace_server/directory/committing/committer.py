@@ -157,7 +157,7 @@ class Committer:
         """Do the record maintenance that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
         while waiting := self._record_maintenance.waiting:
             snapshot = self.commit_changes(self._record_maintenance.plan_alone, tries=tries)
-            self._promoter.forget(self._record_maintenance.conclude(snapshot))  # what other servers did counts, too
+            self._loop.conclude_records(snapshot)  # what other servers did counts, too
             if self._record_maintenance.waiting >= waiting:
                 return
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.group_planner import GroupAttempt
-from namespace_server.directory.committing.staged_bundles import bundles_of
+from namespace_server.directory.committing.staged_bundles import bundles_of, may_have_bundles, staged_paths
 from namespace_server.directory.manifest_table.flip import Flip
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.root_layout import bundle_key, is_in_staging
@@ -47,24 +47,24 @@ class Leftovers:
     def add(self, attempt: GroupAttempt, flip: Flip | None, *, rows: bool = True) -> None:
         """Note what an attempt wrote that is in no history: its staged manifests, and with `rows` its row files."""
         keys = [key for plan in attempt.plans for key, _ in plan.staged if is_in_staging(key)]
-        if not self._store.local:
+        if may_have_bundles(self._store, attempt.snapshot):
             keys += {key for staged in keys if (key := bundle_key(staged)) is not None}
         if rows and flip is not None:
             keys += (path for path, _ in flip.files)
         with self._lock:
             self._keys.extend(keys)
 
-    def add_bundles(self, closed: Iterable[RecordEntry]) -> None:
-        """Note the bundles that may have manifests of records which this process has closed."""
-        if not self._store.local:
-            found = bundles_of(closed)
+    def add_closed(self, records: Sequence[RecordEntry], snapshot: CatalogSnapshot) -> None:
+        """Note what may be left of staged manifests whose records are closed in `snapshot`: copies, and bundles."""
+        if records and may_have_bundles(self._store, snapshot):
             with self._lock:
-                self._bundles |= found
+                self._keys.extend(path for path in staged_paths(records) if bundle_key(path) is not None)
+                self._bundles |= bundles_of(records)
 
     def remove(self, snapshot: CatalogSnapshot) -> None:
-        """Remove what was noted so far, but no bundle of a record that is open in `snapshot`. What cannot go is left.
+        """Remove what was noted so far, but no bundle of a record that is open in `snapshot`.
 
-        `snapshot` is not older than the records that were noted as closed.
+        `snapshot` is not older than the records that were noted as closed. What cannot be removed is tried again.
         """
         with self._lock:
             keys, bundles = list(self._keys), self._bundles
@@ -75,5 +75,7 @@ class Leftovers:
             try:
                 self._store.delete_all(keys[first : first + _AT_ONCE])
             except LanceCoreError as error:
-                logger.info("files that nothing needs are left: %s", error)
+                logger.info("files that nothing needs are left for now: %s", error)
+                with self._lock:
+                    self._keys.extend(keys[first:])
                 return

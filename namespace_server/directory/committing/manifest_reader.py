@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lance_core.errors import NotFound
@@ -65,21 +65,24 @@ class ManifestReader:
         data = self.from_memory(entry)
         if data is not None:
             return data
-        finds = (self._store.find, self.find_staged, self._store.find)
-        for find, path in zip(finds, (entry.canonical_path, entry.staged_path, entry.canonical_path), strict=True):
-            data = None if path is None else find(path)
-            if data is not None and is_row(entry, data):
+        for find in (self._find_canonical, self.find_staged, self._find_canonical):
+            data = find(entry)
+            if data is not None:
                 return data
         raise NotFound(f"version {entry.version} at {entry.canonical_path}")
 
-    def find_staged(self, path: str) -> bytes | None:
-        """The manifest with this staged path, in a bundle or alone; None if it is in neither. Raises `StorageError`."""
-        finds = (self._bundles.find, self._store.find)
-        for find in reversed(finds) if self._store.local else finds:
-            data = find(path)
-            if data is not None:
-                return data
-        return None
+    def _find_canonical(self, entry: VersionEntry) -> bytes | None:
+        data = self._store.find(entry.canonical_path)
+        return data if data is not None and is_row(entry, data) else None
+
+    def find_staged(self, entry: VersionEntry) -> bytes | None:
+        """The row's bytes at its staged path, in a bundle or alone; None if neither has them. Raises `StorageError`."""
+        copies = () if entry.staged_path is None else self.staged_copies(entry.staged_path)
+        return next((data for data in copies if is_row(entry, data)), None)
+
+    def staged_copies(self, path: str) -> Iterator[bytes]:
+        """What lies under a staged path; see `StagedBundles.copies`."""
+        return self._bundles.copies(path)
 
     def _find(self, entry: VersionEntry) -> _Flipped | None:
         flipped = self._flipped.get(place_of(entry))

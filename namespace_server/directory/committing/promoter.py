@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
@@ -21,7 +22,6 @@ from lance_core.errors import (
     NotFound,
     PreconditionFailed,
     ReferenceNotFound,
-    StorageError,
 )
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
@@ -29,6 +29,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_latest, list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.committing.staged_bundles import may_have_bundles
 from namespace_server.directory.committing.stored_versions import is_vacant_below_higher
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.elapsed import elapsed_clock
@@ -118,29 +119,39 @@ class Promoter:
     def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
         """The path of the row's manifest: the canonical one if seen to be the row's, else the staged one (M3).
 
-        A manifest that only a bundle has gets its staged path now. Raises nothing.
+        A manifest that only a bundle has gets its staged path before that is told. Raises nothing.
         """
         if self.is_promoted(entry, snapshot):
             return entry.canonical_path
         located = self.locate(entry, snapshot)
-        if located.staged_path is None:
-            return entry.canonical_path
-        if not self._store.local and bundle_key(located.staged_path) is not None:
-            self._stage_alone(located, located.staged_path)
-        return located.staged_path
-
-    def _stage_alone(self, entry: VersionEntry, path: str) -> None:
+        path = located.staged_path
+        if path is None or self._store.local or bundle_key(path) is None:
+            return path or entry.canonical_path
         try:
-            data = self._reader.from_memory(entry) or self._reader.find_staged(path)
-            if data is not None and is_row(entry, data):
-                self._store.put(path, data, durable=False)
-        except StorageError as error:
+            return self._stage_alone(located, path)
+        except LanceCoreError as error:
             logger.warning("%s is not at the staged path that is answered: %s", entry.canonical_path, error)
+            return path
+
+    def _stage_alone(self, entry: VersionEntry, path: str) -> str:
+        """The staged path, at which the manifest is now; the canonical one if its record was closed meanwhile.
+
+        The process that closes a record removes the staged paths after that, and this one does if it comes later: what
+        stays may bring back a version that was cleaned up (M2).
+        """
+        data = self._reader.from_memory(entry) or self._reader.find_staged(entry)
+        if data is None:
+            return path
+        with suppress(AlreadyExists):
+            self._store.put_if_absent(path, data, durable=False)
+        if _open_path(entry, self._table.refresh()) is not None:
+            return path
+        self._store.delete(path)
+        return entry.canonical_path
 
     def is_staged(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
-        """Whether the manifest of a row has its staged name, alone or in a bundle. Raises `StorageError`."""
-        path = self.locate(entry, snapshot).staged_path
-        return path is not None and self._reader.find_staged(path) is not None
+        """Whether the manifest of a row is at its staged path, alone or in a bundle. Raises `StorageError`."""
+        return self._reader.find_staged(self.locate(entry, snapshot)) is not None
 
     def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
@@ -335,13 +346,10 @@ class Promoter:
         return self._store.find(following) is not None
 
     def _recover(self, entry: VersionEntry) -> bytes | None:
-        """The row's bytes from its staged name; None if it is vacant or has other bytes."""
-        if entry.staged_path is None:
-            return None
-        data = self._reader.find_staged(entry.staged_path)
-        if data is not None and not is_row(entry, data):
+        """The row's bytes from its staged path; None if they are not there."""
+        data = self._reader.find_staged(entry)
+        if data is None and entry.staged_path is not None and any(self._reader.staged_copies(entry.staged_path)):
             logger.error("%s is not the manifest that was committed from it", entry.staged_path)
-            return None
         return data
 
     def _state_on_storage(self, entry: VersionEntry) -> PromotionState:
@@ -380,9 +388,9 @@ class Promoter:
             if all(map(self.is_done, rows)) and not self._has_dropped_unpromoted(record, snapshot)
         ]
         try:
-            self._clear([row for _, rows in done for row in rows])
+            self._clear([row for _, rows in done for row in rows], snapshot)
         except LanceCoreError:
-            return [record for record, rows in done if self._clears(record, rows)]
+            return [record for record, rows in done if self._clears(record, rows, snapshot)]
         return [record for record, _ in done]
 
     def _has_dropped_unpromoted(self, record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
@@ -395,28 +403,31 @@ class Promoter:
             return True
 
     def _may_be_unpromoted(self, party: Participant) -> bool:
-        staged = None if party.staged_path is None else self._reader.find_staged(party.staged_path)
-        if staged is None:
+        staged = () if party.staged_path is None else tuple(self._reader.staged_copies(party.staged_path))
+        if not staged:
             return False
         versions = list_versions(self._store, branch_base(party.location, party.branch))
         names = [version.path for version in versions if version.version == party.version]
-        if all(self._store.find(name) != staged for name in names):
+        if not {self._store.find(name) for name in names}.issuperset(staged):
             return True
         self._sync(names)
         return False
 
-    def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry]) -> bool:
+    def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> bool:
         """Clean up after one record. False, with a log entry, if that fails: the other records go on."""
         try:
-            self._clear(rows)
+            self._clear(rows, snapshot)
         except LanceCoreError as error:
             logger.warning("record %s stays open: %s", record.batch_uuid, error)
             return False
         return True
 
-    def _clear(self, rows: Sequence[VersionEntry]) -> None:
+    def _clear(self, rows: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> None:
+        """Make canonical names durable, and remove the staged ones, except those that `Leftovers` removes later."""
         self._sync([row.canonical_path for row in rows])
-        self._store.delete_all([row.staged_path for row in rows if row.staged_path])
+        bundled = may_have_bundles(self._store, snapshot)
+        paths = [row.staged_path for row in rows if row.staged_path]
+        self._store.delete_all([path for path in paths if not bundled or bundle_key(path) is None])
 
     def _sync(self, paths: Sequence[str]) -> None:
         """Make promoted manifests durable, except those that a client's cleanup removed; it never removes a head."""

@@ -1,7 +1,8 @@
 """Staged manifests of one attempt in one object: on a bucket each request costs, so a flip stages them together (N5).
 
-A bundle is an Arrow file with a row for each manifest: its staged path, by which rows and records name it, and its
-bytes. The key of the bundle follows from the staged path. It goes when no open record has a manifest in it (M7).
+A bundle is a message of `protos/staged_manifests.proto`: for each manifest its staged path, by which rows and records
+name it, and its bytes. The key of the bundle follows from the staged path. It goes when no open record has a manifest
+in it (M2).
 
 In a directory each manifest is staged alone, since it gets its canonical name by a link. Bundles are read there as
 well: a catalog may have been copied from a bucket. A catalog that was never collected has none either: servers of the
@@ -12,110 +13,101 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-import pyarrow as pa
+from google.protobuf.message import DecodeError
 
-from lance_core.errors import NotFound
-from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.proto import staged_manifests_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.sized_cache import SizedCache
 from namespace_server.directory.model.entries import RecordEntry
-from namespace_server.directory.model.root_layout import bundle_key, is_in_staging
+from namespace_server.directory.model.root_layout import bundle_key
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
 _MOST_BYTES: Final = 8 << 20
 """Bytes of the manifests in one bundle; the others of its attempt are staged alone."""
-_KEPT: Final = 4
+_KEPT_BYTES: Final = 16 << 20
 _NOTHING: Final[Mapping[str, bytes]] = {}
 
 
-class _Bundle(NamedTuple):
-    meta: ObjectMeta
-    parts: Mapping[str, bytes]
+def may_have_bundles(store: ObjectStore, snapshot: CatalogSnapshot) -> bool:
+    """Whether what is staged on this snapshot may lie in bundles."""
+    return snapshot.collected and not store.local
 
 
 def with_bundle(objects: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     """The objects of one attempt, with its staged manifests in a bundle, as far as that has room for them."""
     written: list[tuple[str, bytes]] = []
-    parts: list[tuple[str, bytes]] = []
+    bundles: dict[str, pb.StagedManifests] = {}
     room = _MOST_BYTES
     for path, data in objects:
-        if is_in_staging(path) and bundle_key(path) is not None and len(data) <= room:
-            parts.append((path, data))
+        key = bundle_key(path)
+        if key is not None and len(data) <= room:
+            bundles.setdefault(key, pb.StagedManifests()).parts.add(path=path, manifest=data)
             room -= len(data)
         else:
             written.append((path, data))
-    if parts:
-        key = bundle_key(parts[0][0])
-        assert key is not None
-        written.append((key, _encode(parts)))
-    return written
+    return [*written, *((key, bundle.SerializeToString()) for key, bundle in bundles.items())]
 
 
 class StagedBundles:
-    """Reads manifests from bundles. Thread-safe.
+    """Finds staged manifests, in bundles and alone. Thread-safe.
 
-    What was read is kept: one bundle has the manifests of many tables, and its name is never used twice.
+    A bundle that was read is kept: it has the manifests of many tables, and its name is never used twice.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Bundle] = OrderedDict()
+        self._loading = threading.Lock()
+        self._kept: SizedCache[str, Mapping[str, bytes]] = SizedCache(
+            _KEPT_BYTES, lambda parts: sum(map(len, parts.values()))
+        )
 
-    def find(self, path: str) -> bytes | None:
-        """The manifest with this staged path; None if no bundle has it. Raises `StorageError`."""
-        bundle = self._load(path)
-        return None if bundle is None else bundle.parts.get(path)
+    def copies(self, path: str) -> Iterator[bytes]:
+        """What lies under this staged path: in a bundle, and alone, the likelier first. Raises `StorageError`.
 
-    def find_with_meta(self, path: str) -> tuple[bytes, ObjectMeta] | None:
-        """The same with key, size and the date of the bundle."""
-        bundle = self._load(path)
-        data = None if bundle is None else bundle.parts.get(path)
-        if bundle is None or data is None:
-            return None
-        return data, ObjectMeta(path, len(data), None, bundle.meta.last_modified)
+        Each is to be compared with what is expected: a client, too, may have staged something under this path.
+        """
+        finds = (self.find_bundled, self._store.find)
+        for find in reversed(finds) if self._store.local else finds:
+            data = find(path)
+            if data is not None:
+                yield data
 
-    def _load(self, path: str) -> _Bundle | None:
+    def find_bundled(self, path: str) -> bytes | None:
+        """What a bundle has under this staged path; None if none has it. Raises `StorageError`."""
         key = bundle_key(path)
-        if key is None:
-            return None
-        with self._lock:  # several want the same one
-            found = self._kept.get(key)
-            if found is None:
+        return None if key is None else self._load(key).get(path)
+
+    def _load(self, key: str) -> Mapping[str, bytes]:
+        with self._loading:  # many tables want one bundle at the same time
+            parts = self._kept.get(key)
+            if parts is None:
+                data = self._store.find(key)
+                if data is None:
+                    return _NOTHING
                 try:
-                    data, meta = self._store.get_with_meta(key)
-                except NotFound:
-                    return None
-                found = self._kept[key] = _Bundle(meta, _decode(key, data))
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            return found
+                    parts = _decode(data)
+                except DecodeError as error:
+                    logger.error("%s is damaged: expected staged manifests, found: %s", key, error)
+                    return _NOTHING
+                if parts:  # else it is damaged, and may be put back
+                    self._kept.put(key, parts)
+            return parts
 
 
 def bundles_of(records: Iterable[RecordEntry]) -> set[str]:
     """The keys of the bundles that may hold manifests of these records."""
-    paths = (party.staged_path for record in records for party in record.participants)
-    return {key for path in paths if path and (key := bundle_key(path)) is not None}
+    return {key for path in staged_paths(records) if (key := bundle_key(path)) is not None}
 
 
-def _encode(parts: Sequence[tuple[str, bytes]]) -> bytes:
-    paths, manifests = zip(*parts, strict=True)
-    batch = pa.record_batch({"path": pa.array(paths, pa.string()), "manifest": pa.array(manifests, pa.binary())})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    encoded: bytes = sink.getvalue().to_pybytes()
-    return encoded
+def staged_paths(records: Iterable[RecordEntry]) -> Iterator[str]:
+    """The staged paths of the manifests that these records published."""
+    return (party.staged_path for record in records for party in record.participants if party.staged_path)
 
 
-def _decode(key: str, data: bytes) -> Mapping[str, bytes]:
-    """The manifests of a bundle. Of one that is damaged none can be read: each is compared with its row anyway."""
-    try:
-        table = pa.ipc.open_file(data).read_all()
-        return dict(zip(table["path"].to_pylist(), table["manifest"].to_pylist(), strict=True))
-    except (pa.ArrowInvalid, KeyError) as error:
-        logger.error("%s is damaged: expected staged manifests in an Arrow file, found: %s", key, error)
-        return _NOTHING
+def _decode(data: bytes) -> Mapping[str, bytes]:
+    return {part.path: part.manifest for part in pb.StagedManifests.FromString(data).parts}

@@ -19,7 +19,7 @@ from namespace_server.directory.committing.added_files import AddedFileChecks
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import CreateTableVersion
-from namespace_server.directory.model.root_layout import is_in_staging
+from namespace_server.directory.model.root_layout import is_built_manifest, is_in_staging
 from namespace_server.directory.planning.plan_builder import Finding, StagedManifest
 
 _FRESH = timedelta(hours=1)
@@ -102,5 +102,5 @@ def _is_staging_place(key: str, base: str) -> bool:
     if not is_key(key):
         return False
     if is_in_staging(key):
-        return parse_manifest_name(name) is None
+        return parse_manifest_name(name) is None and not is_built_manifest(key)
     return directory == versions_directory(base) and parse_staged_name(name) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lance_core.errors import CorruptFile, LanceCoreError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
@@ -110,9 +111,7 @@ class TableExamination:
             return canonical, found
         if canonical is None and renamed is not None:
             return renamed, found
-        data = None if staged is None else self._manifests.find_staged(staged)
-        if data is not None and not is_row(row, data):
-            data = None
+        data = self._manifests.find_staged(replace(row, staged_path=staged))
         if data is None:
             what = "nothing" if canonical is None else "another file"
             code, text = "head-lost" if is_head else "version-lost", f"expected version {row.version}, found {what}"

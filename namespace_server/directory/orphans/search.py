@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile
 from lance_core.errors import CorruptFile, ReferenceNotFound
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.committing.staged_bundles import StagedBundles, bundles_of
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import place_of
@@ -158,8 +158,7 @@ class Search:
         self._newest = self._manifest_table.refresh_by_listing()
         self._read_published(self._newest)
         survey.read_staging("", role_at_root)
-        for seen in (self._snapshot, self._newest):
-            survey.keep_bundles(bundles_of(seen.open_records()))
+        survey.keep_bundles(bundles_of(self._newest.open_records()))
 
     def _read_published(self, snapshot: CatalogSnapshot) -> None:
         """Read the committed manifests that may have no canonical name, if they were not read as such."""
@@ -170,11 +169,10 @@ class Search:
 
     def _add_published(self, path: str, location: str) -> bool:
         """Read the manifest of a committed version at a name of its own, or in a bundle. Whether it is there."""
-        bundled = self._bundles.find_with_meta(path)
-        if bundled is None:
+        data = self._bundles.find_bundled(path)
+        if data is None:
             return self._survey.add_published(path, location)
-        data, meta = bundled
-        self._survey.take_published(meta, data, location)
+        self._survey.take_published(ObjectMeta(path, len(data), None, datetime.now(UTC)), data, location)
         return True
 
     def remove_empty_directories(self) -> None:
