@@ -1,4 +1,4 @@
-"""Two batches of one flip have their staged manifests in one object (N5, M7); the table of the second may be dropped.
+"""Two batches of one flip have their staged manifests in one object (N5, M2); the table of the second may be dropped.
 
 Two servers promote, close records and remove the bundle, each held between any two steps; the first has the manifests
 in memory until it dies. A collector removes an old bundle that no open record names. The flip may be held before it.

@@ -1,4 +1,4 @@
-"""On a bucket a flip stages its manifests in one object, which goes with the last open record (N5, M7)."""
+"""On a bucket a flip stages its manifests in one object, which goes with the last open record (N5, M2)."""
 
 from __future__ import annotations
 
@@ -76,9 +76,12 @@ class Scene:
             if isinstance(answer, BaseException):
                 raise answer
 
+    def location(self, table: list[str]) -> str:
+        return Ground(self.root).location(table)
+
     def keep_unpromoted(self, *tables: list[str]) -> Callable[[], None]:
         """No process of the scene's own can promote these; returns a function that ends that."""
-        return refuse_promotion(self.store, *(f"{self.ground.location(table)}/" for table in tables))
+        return refuse_promotion(self.store, *(f"{self.location(table)}/" for table in tables))
 
     def staged(self) -> list[str]:
         """What is staged, by the ends of the names."""
@@ -100,10 +103,10 @@ class Scene:
         with pytest.raises(Crashed):
             self.ground.batch(*(operations or self.appends(self.ground)))
 
-    def refusing(self) -> Ground:
-        """Another process, which cannot promote."""
+    def refusing(self, *tables: list[str]) -> Ground:
+        """Another process, which cannot promote these tables, or any if none are given."""
         store = self.bucket()
-        refuse_promotion(store)
+        refuse_promotion(store, *(f"{self.location(table)}/" for table in tables))
         return Ground(self.root, store)
 
     def report(self) -> OrphanReport:
@@ -433,7 +436,9 @@ def test_a_branch_that_only_a_bundle_has_is_not_taken_for_deleted(scene: Scene) 
     fork = encode_transaction(Clone(uri, 1, None, "dev"), read_version=1, uuid=str(uuid.uuid4()))
     scene.crash_before_promotion(as_operation(T, fork, "dev"))
 
-    listed = scene.refusing().read("list_table_versions", id=T, branch="dev")
+    other = scene.refusing()
+    assert not other.catalog.branch_refs.is_deleted(other.catalog.snapshot(), tuple(T), "dev")
+    listed = other.read("list_table_versions", id=T, branch="dev")
 
     assert [version["version"] for version in listed["versions"]] == [1]
     settle(scene.other())
@@ -442,7 +447,7 @@ def test_a_branch_that_only_a_bundle_has_is_not_taken_for_deleted(scene: Scene) 
 
 def test_a_table_whose_version_only_a_bundle_has_is_dropped_and_comes_back(scene: Scene) -> None:
     scene.crash_before_promotion()
-    refusing = scene.refusing()
+    refusing = scene.refusing(T)
     refusing.call("drop_table", id=T)
     for _ in range(2):
         settle(refusing)
