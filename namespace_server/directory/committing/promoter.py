@@ -125,13 +125,15 @@ class Promoter:
             return entry.canonical_path
         located = self.locate(entry, snapshot)
         path = located.staged_path
-        if path is None or self._store.local or bundle_key(path) is None:
+        if path is None or not may_have_bundles(self._store, snapshot) or bundle_key(path) is None:
             return path or entry.canonical_path
         try:
             return self._stage_alone(located, path)
         except LanceCoreError as error:
             logger.warning("%s is not at the staged path that is answered: %s", entry.canonical_path, error)
-            return path
+        except Exception:  # such as that no thread can be started; the version is committed all the same
+            logger.exception("%s is not at the staged path that is answered", entry.canonical_path)
+        return path
 
     def _stage_alone(self, entry: VersionEntry, path: str) -> str:
         """The staged path, at which the manifest is now; the canonical one if its record was closed meanwhile.

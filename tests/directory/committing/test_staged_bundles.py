@@ -239,8 +239,9 @@ def test_what_a_client_is_told_before_promotion_is_an_object_of_its_own(scene: S
     check_quiet(scene.root)
 
 
+@pytest.mark.parametrize("error", [StorageError("refused"), RuntimeError("can't start new thread")])
 def test_a_description_does_not_fail_where_it_cannot_be_given_one(
-    scene: Scene, caplog: pytest.LogCaptureFixture
+    scene: Scene, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     scene.keep_unpromoted(T)
     scene.ground.batch(*scene.appends(scene.ground))
@@ -248,7 +249,7 @@ def test_a_description_does_not_fail_where_it_cannot_be_given_one(
 
     def refuse(verb: str, path: str) -> None:
         if verb == "put_if_absent" and path.startswith("_staging/"):
-            raise StorageError("refused")
+            raise error
 
     scene.store.before(refuse)
     version = scene.ground.read("describe_table_version", id=T)["version"]
