@@ -48,7 +48,7 @@ class Leftovers:
         """Note what an attempt wrote that is in no history: its staged manifests, and with `rows` its row files."""
         keys = [key for plan in attempt.plans for key, _ in plan.staged if is_in_staging(key)]
         if may_have_bundles(self._store, attempt.snapshot):
-            keys += {key for staged in keys if (key := bundle_key(staged)) is not None}
+            keys += bundles_of(keys)
         if rows and flip is not None:
             keys += (path for path, _ in flip.files)
         with self._lock:
@@ -57,9 +57,10 @@ class Leftovers:
     def add_closed(self, records: Sequence[RecordEntry], snapshot: CatalogSnapshot) -> None:
         """Note what may be left of staged manifests whose records are closed in `snapshot`: copies, and bundles."""
         if records and may_have_bundles(self._store, snapshot):
+            paths = [path for path in staged_paths(records) if bundle_key(path) is not None]
             with self._lock:
-                self._keys.extend(path for path in staged_paths(records) if bundle_key(path) is not None)
-                self._bundles |= bundles_of(records)
+                self._keys.extend(paths)
+                self._bundles |= bundles_of(paths)
 
     def remove(self, snapshot: CatalogSnapshot) -> None:
         """Remove what was noted so far, but no bundle of a record that is open in `snapshot`.
@@ -70,7 +71,7 @@ class Leftovers:
             keys, bundles = list(self._keys), self._bundles
             self._keys.clear()
             self._bundles = set()
-        keys += bundles.difference(bundles_of(snapshot.open_records())) if bundles else ()
+        keys += bundles.difference(bundles_of(staged_paths(snapshot.open_records()))) if bundles else ()
         for first in range(0, len(keys), _AT_ONCE):
             try:
                 self._store.delete_all(keys[first : first + _AT_ONCE])

@@ -16,13 +16,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from lance_core.errors import (
-    AlreadyExists,
-    LanceCoreError,
-    NotFound,
-    PreconditionFailed,
-    ReferenceNotFound,
-)
+from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore

@@ -99,9 +99,9 @@ class StagedBundles:
             return parts
 
 
-def bundles_of(records: Iterable[RecordEntry]) -> set[str]:
-    """The keys of the bundles that may hold manifests of these records."""
-    return {key for path in staged_paths(records) if (key := bundle_key(path)) is not None}
+def bundles_of(paths: Iterable[str]) -> set[str]:
+    """The keys of the bundles that may hold the manifests with these staged paths."""
+    return {key for path in paths if (key := bundle_key(path)) is not None}
 
 
 def staged_paths(records: Iterable[RecordEntry]) -> Iterator[str]:

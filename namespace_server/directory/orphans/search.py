@@ -158,7 +158,7 @@ class Search:
         self._newest = self._manifest_table.refresh_by_listing()
         self._read_published(self._newest)
         survey.read_staging("", role_at_root)
-        survey.keep_bundles(bundles_of(self._newest.open_records()))
+        survey.keep_bundles(bundles_of(_published(self._newest)))
 
     def _read_published(self, snapshot: CatalogSnapshot) -> None:
         """Read the committed manifests that may have no canonical name, if they were not read as such."""

@@ -109,10 +109,10 @@ class Scene:
         refuse_promotion(store, *(f"{self.location(table)}/" for table in tables))
         return Ground(self.root, store)
 
-    def report(self) -> OrphanReport:
+    def report(self, store: FaultStore | None = None) -> OrphanReport:
         """What nothing names, a month later."""
         later = datetime.now(UTC) + timedelta(days=30)
-        return find_orphans(self.bucket(), now=later, older_than=timedelta(days=7))
+        return find_orphans(store or self.bucket(), now=later, older_than=timedelta(days=7))
 
 
 @pytest.fixture
@@ -510,8 +510,7 @@ def test_a_search_knows_what_was_committed_while_it_looked(scene: Scene) -> None
 
     store = scene.bucket()
     store.before(commit)
-    later = datetime.now(UTC) + timedelta(days=30)
-    report = find_orphans(store, now=later, older_than=timedelta(days=7))
+    report = scene.report(store)
 
     assert started
     assert [orphan.path for orphan in report.orphans if "manifests" in orphan.path or "/data/" in orphan.path] == []
@@ -536,7 +535,7 @@ def test_a_search_finds_nothing_that_is_promoted_from_it_meanwhile(scene: Scene,
                 settle(scene.other())
 
         store.before(promote)
-        report = find_orphans(store, now=datetime.now(UTC) + timedelta(days=30), older_than=timedelta(days=7))
+        report = scene.report(store)
         calls, number = next(seen), number + 1
         assert [orphan.path for orphan in report.orphans if "/data/" in orphan.path] == [], f"call {number}"
         assert not report.not_judged
