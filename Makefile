@@ -13,14 +13,14 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo example test test-fast test-long test-spark-versions fuzz histories soak model check generate docs serve bench tck-report clean
+.PHONY: help setup demo example test test-fast test-long test-spark-versions fuzz histories soak model check generate docs serve bench tck-report locks dist audit clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 setup: $(STAMP) ## make .venv with everything in it, in exact versions
 
-$(STAMP): pyproject.toml constraints.txt scripts/setup.sh
+$(STAMP): pyproject.toml requirements.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
 	@touch $@
 
@@ -93,6 +93,15 @@ bench: $(STAMP) ## measure against pylance's own server, write benchmarks/result
 
 tck-report: $(STAMP) ## run the conformance kit here and on pylance's own server, write docs/reference/conformance.md
 	@$(PYTHON_) scripts/generate_conformance.py
+
+locks: ## write requirements.txt again, with the hashes of all files, after a change of constraints.txt
+	@scripts/lock.sh
+
+dist: $(STAMP) ## build the wheel, with its bill of materials (CycloneDX) beside it, into dist
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME && scripts/dist.sh $(PYTHON_)
+
+audit: ## ask an advisory database about every distribution that is installed by us; exits 2 if there is none
+	@bin="$$(scripts/supply_chain.sh)" && "$$bin/python" scripts/audit.py "$$bin/pip-audit" requirements.txt deploy/container/requirements.txt
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

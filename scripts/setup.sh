@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environment named by the first argument (default .venv) and installs the project into it, editable,
-# with everything that development, tests and the demo need, in the exact versions of constraints.txt.
+# with everything that development, tests and the demo need: the files of requirements.txt, known by their SHA-256.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv="${1:-.venv}"
@@ -48,11 +48,14 @@ fi
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 log="$venv/setup.log"
 say "installing into $venv (about a minute on a first run; the log is $log)"
-# pyspark comes as source: its build, and ours, run under the same exact versions.
+# pyspark comes as source: its build, and ours, use the pip and setuptools that are installed first.
+locked() { sed -n "/^$1==/,/[^\\\\]\$/p" requirements.txt; }
+pip_install() { "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps "$@"; }
 if ! {
-    "$venv/bin/python" -m pip install --disable-pip-version-check "$(grep -x 'pip==.*' constraints.txt)" &&
-        "$venv/bin/python" -m pip install --disable-pip-version-check \
-            --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
+    pip_install --require-hashes --requirement <(locked pip && locked setuptools) &&
+        pip_install --require-hashes --no-build-isolation --requirement requirements.txt &&
+        pip_install --no-build-isolation --editable . &&
+        "$venv/bin/python" -m pip check
 } >"$log" 2>&1 </dev/null; then
     tail -n 30 "$log" >&2
     say "installation failed"

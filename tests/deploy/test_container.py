@@ -14,6 +14,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from namespace_server.serving import _LAST_WORK
 from namespace_server.settings import Settings
@@ -100,13 +102,59 @@ def test_the_chart_takes_every_setting() -> None:
     jsonschema.validate(values, schema)
     own = settings_in((CHART / "templates/statefulset.yaml").read_text("utf-8"))
     free = set(schema["properties"]["settings"]["propertyNames"]["enum"])
-    # Keys are a secret, and so a file.
+    # Keys are a secret, and so a file. The bound of waiting rows is set where `settings` does not.
     assert free | own | {"api_keys"} == Settings.model_fields.keys()
-    assert not free & own
+    assert free & own == {"max_spool_bytes"}
     assert schema["properties"].keys() - {"global"} == values.keys()
     assert not schema["additionalProperties"]
     grace = values["terminationGracePeriodSeconds"]
     assert grace > Settings.model_fields["shutdown_timeout"].default + _LAST_WORK
+
+
+def test_images_are_known_by_their_digest() -> None:
+    [base] = re.findall(r"^ARG PYTHON=(.*)", DOCKERFILE, re.MULTILINE)
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    images = re.findall(r"^\s+image: \$\{[A-Z_]+:-(.*)\}$", COMPOSE.read_text("utf-8"), re.MULTILINE)
+    assert set(stages) == {"python:${PYTHON}"}
+    assert len(images) == 4
+    assert [
+        image for image in (f"python:{base}", *images) if not re.search(r"^[^@]+:[^@]+@sha256:[0-9a-f]{64}$", image)
+    ] == []
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "deploy/container/requirements.txt"])
+def test_what_is_installed_is_known_by_its_hash(lock: str) -> None:
+    logical = (REPOSITORY / lock).read_text("utf-8").replace("\\\n", " ").splitlines()
+    entries = {
+        canonicalize_name(found[1]): found[2]
+        for line in logical
+        if (found := re.match(r"([A-Za-z0-9._-]+)==(\S+) .*--hash=sha256:[0-9a-f]{64}", line))
+    }
+    assert len(entries) == len([line for line in logical if line and not line.startswith("#")])
+    pinned = dict(
+        line.split("==") for line in (REPOSITORY / "constraints.txt").read_text().splitlines() if "==" in line
+    )
+    versions = {canonicalize_name(name): version for name, version in pinned.items()}
+    assert {name: version for name, version in entries.items() if versions.get(name, version) != version} == {}
+    needed = PROJECT["dependencies"] + [
+        each for extra in ("s3", "azure", "gcs", "otel", "postgres") for each in PROJECT["optional-dependencies"][extra]
+    ]
+    if lock == "requirements.txt":
+        needed += PROJECT["optional-dependencies"]["dev"]
+    for requirement in map(Requirement, needed):
+        name = canonicalize_name(requirement.name)
+        assert name == "lance-namespace-server" or requirement.specifier.contains(entries[name]), requirement
+
+
+def test_compose_hardens_every_container() -> None:
+    services: dict[str, Any] = yaml.safe_load(COMPOSE.read_text("utf-8"))["services"]
+    for name, service in services.items():
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+    [temporary] = services["server"]["tmpfs"]
+    waiting = int(services["server"]["environment"]["LANCE_NAMESPACE_MAX_SPOOL_BYTES"])
+    assert 2 * waiting <= int(temporary.removeprefix("/tmp:size=").removesuffix("g")) << 30
 
 
 def test_versions_are_one() -> None:

@@ -29,6 +29,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/r"}},
         "podAnnotations": {"a": "b"},
         "podLabels": {"team": "data"},
+        "networkPolicy": {"catalogFrom": [{"namespaceSelector": {"matchLabels": {"team": "data"}}}]},
     },
     "a directory": {
         "root": "/var/lib/lance-namespace/catalog",
@@ -56,6 +57,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**SMALL, "root": "/var/lib/lance-namespace/c", "replicas": 2, "persistence": {"enabled": True}},
         "ReadWriteMany",
     ),
+    "more waiting rows than their volume holds": (
+        {**SMALL, "temporary": {"sizeLimit": "4Gi"}, "settings": {"max_spool_bytes": (4 << 30) + 1}},
+        "expected at most temporary.sizeLimit, 4Gi, found 4294967297",
+    ),
+    "a size that is none": ({**SMALL, "temporary": {"sizeLimit": "4 GB"}}, "sizeLimit"),
 }
 
 
@@ -142,6 +148,34 @@ def test_one_server_has_no_peers(tools: Path, tmp_path: Path) -> None:
     assert not [kind for kind, _ in objects if kind in {"PodDisruptionBudget", "ServiceMonitor", "Ingress"}]
     keys = objects["Secret", "r-lance-namespace-keys"]["stringData"]["keys.toml"]
     assert keys == '"a-key-in-plain-text" = "ann"\n'
+
+
+@pytest.mark.parametrize(
+    ("values", "bound"),
+    [
+        ({}, 2 << 30),
+        ({"temporary": {"sizeLimit": "512Mi"}}, 256 << 20),
+        ({"temporary": {"sizeLimit": "1000001"}}, 500_000),
+        ({"settings": {"max_spool_bytes": 4 << 30}}, 4 << 30),
+        ({"settings": {"max_spool_bytes": 64 << 30, "spool_directory": "/var/lib/lance-namespace/rows"}}, 64 << 30),
+    ],
+)
+def test_waiting_rows_fit_their_volume(tools: Path, tmp_path: Path, values: dict[str, Any], bound: int) -> None:
+    objects = rendered(tools, tmp_path, {**SMALL, **values})
+    assert environment(objects)["LANCE_NAMESPACE_MAX_SPOOL_BYTES"] == str(bound)
+
+
+def test_measurements_are_for_prometheus_alone(tools: Path, tmp_path: Path) -> None:
+    policy = rendered(tools, tmp_path, SMALL)["NetworkPolicy", "r-lance-namespace"]["spec"]
+    catalog, metrics = policy["ingress"]
+    assert catalog == {"ports": [{"port": "catalog"}]}
+    assert metrics["from"][0]["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": "prometheus"}}
+    everything = rendered(tools, tmp_path, VALUES["three servers with everything"])
+    catalog, _ = everything["NetworkPolicy", "r-lance-namespace"]["spec"]["ingress"]
+    servers = everything["StatefulSet", "r-lance-namespace"]["spec"]["selector"]
+    assert catalog["from"] == [{"namespaceSelector": {"matchLabels": {"team": "data"}}}, {"podSelector": servers}]
+    closed = {**SMALL, "networkPolicy": {"enabled": False}}
+    assert not [kind for kind, _ in rendered(tools, tmp_path, closed) if kind == "NetworkPolicy"]
 
 
 def test_hadolint_finds_nothing(tools: Path) -> None:

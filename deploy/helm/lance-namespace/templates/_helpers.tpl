@@ -44,11 +44,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $urls | toJson }}
 {{- end }}
 
+{{- define "lance.temporaryBytes" -}}
+{{- $size := toString .Values.temporary.sizeLimit }}
+{{- $number := regexFind "^[0-9]+" $size | int64 }}
+{{- $unit := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- mul $number (get $unit (regexReplaceAll "^[0-9]+" $size "") | int64) }}
+{{- end }}
+
+{{- define "lance.spoolBytes" -}}
+{{- if hasKey .Values.settings "max_spool_bytes" }}{{ get .Values.settings "max_spool_bytes" | int64 }}
+{{- else }}{{ div (include "lance.temporaryBytes" . | int64) 2 }}{{ end }}
+{{- end }}
+
 {{- define "lance.check" -}}
 {{- if not .Values.root }}{{ fail "root: expected the root of the catalog, found none" }}{{ end }}
 {{- if and .Values.auth.insecure (include "lance.hasKeys" .) }}{{ fail "auth: expected keys or insecure, found both" }}{{ end }}
 {{- if not (or .Values.auth.insecure (include "lance.hasKeys" .)) }}{{ fail "auth: expected existingSecret, keys or insecure, found none" }}{{ end }}
 {{- if and .Values.auth.existingSecret .Values.auth.keys }}{{ fail "auth: expected existingSecret or keys, found both" }}{{ end }}
+{{- if and (not (hasKey .Values.settings "spool_directory")) (gt (include "lance.spoolBytes" . | int64) (include "lance.temporaryBytes" . | int64)) }}{{ fail (printf "settings.max_spool_bytes: expected at most temporary.sizeLimit, %s, found %s" .Values.temporary.sizeLimit (include "lance.spoolBytes" .)) }}{{ end }}
 {{- $isLocal := not (contains "://" .Values.root) }}
 {{- if and $isLocal (not .Values.persistence.enabled) }}{{ fail "persistence: a root in a directory needs a volume" }}{{ end }}
 {{- if and $isLocal (not (hasPrefix "/var/lib/lance-namespace/" .Values.root)) }}{{ fail "root: expected a directory below /var/lib/lance-namespace" }}{{ end }}
