@@ -9,6 +9,7 @@ LanceCoreError
 │   ├── CommitLockError           the lock of a version could not be taken; nothing was written
 │   └── OutcomeUnknown            the answer was lost: the write may have been applied, or may still be
 ├── CorruptFile                   the bytes are not what their name says; nothing may be built on them
+│   └── OversizedFile             larger than a file of its kind can be; it was not read
 ├── UnsupportedFeature            well-formed, but not supported by this engine
 ├── InvalidTransaction            the transaction contradicts itself or its table
 ├── ReferenceNotFound             no such version, tag or branch
@@ -58,7 +59,36 @@ class OutcomeUnknown(StorageError):
 
 
 class CorruptFile(LanceCoreError):
-    """The bytes are not what their name or frame says. Nothing may be built on them."""
+    """The bytes are not what their name or frame says. Nothing may be built on them.
+
+    Attributes:
+        key: The key of the file, relative to the root of its store; None if the error does not know it.
+        reason: What is wrong with it, without a name of the store or of a directory of the machine.
+    """
+
+    def __init__(self, message: str, *, key: str | None = None, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.key = key
+        self.reason = message if reason is None else reason
+
+
+class OversizedFile(CorruptFile):
+    """A file is larger than a file of its kind can be, or than the caller accepts. It was not read.
+
+    Attributes:
+        size: Its size in bytes.
+        bound: The largest size that is accepted.
+    """
+
+    def __init__(self, uri: str, key: str, size: int, bound: int) -> None:
+        reason = f"expected at most {bound} bytes, found {size}"
+        super().__init__(f"{uri}/{key}: {reason}", key=key, reason=reason)
+        self.size = size
+        self.bound = bound
+
+    def __reduce__(self) -> tuple[type[OversizedFile], tuple[str, str, int, int]]:
+        uri = str(self).removesuffix(f"/{self.key}: {self.reason}")
+        return type(self), (uri, self.key or "", self.size, self.bound)
 
 
 class UnsupportedFeature(LanceCoreError):

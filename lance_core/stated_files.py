@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from lance_core.errors import CorruptFile, InvalidTransaction, UnsupportedFeature
-from lance_core.format.deletion import decode_deletion_file
+from lance_core.format.deletion import decode_deletion_file, largest_deletion_file
 from lance_core.format.footer import TAIL, FileSummary, read_summary
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore, size_and_date
@@ -76,14 +76,15 @@ def _check_content(
 ) -> list[tuple[str, int]]:
     try:
         if stated.deletion is not None:
-            data, meta = store.get_with_meta(key)
+            data, meta = store.get_with_meta(key, at_most=largest_deletion_file(stated.rows))
             decode_deletion_file(stated.deletion, data, physical_rows=stated.rows)
             return [(key, size_and_date(meta).written)]
         tail, found = store.tail(key, TAIL)
         _check_size(key, stated, found.size)
         summary = read_summary(tail, found.size, partial(store.get_range, key))
     except (CorruptFile, UnsupportedFeature) as error:
-        raise InvalidTransaction(f"the file {key} cannot be read: {error}") from error
+        reason = error.reason if isinstance(error, CorruptFile) else error
+        raise InvalidTransaction(f"the file {key} cannot be read: {reason}") from error
     assert stated.data is not None
     problem = _contradiction(stated, stated.data, summary, types)
     if problem is not None:

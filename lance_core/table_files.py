@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
-from lance_core.format.deletion import decode_deletion_file, deletion_file_path
+from lance_core.format.deletion import decode_deletion_file, deletion_file_path, largest_deletion_file
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, data_path, join_key, manifest_path
 from lance_core.format.outline import AnyManifest, find_fragments
@@ -65,7 +65,8 @@ class TableFiles:
             return BitMap()
         message = fragment.deletion_file
         store, base = self._root(manifest, message.base_id) if message.HasField("base_id") else (self.store, self.base)
-        data = store.get(deletion_file_path(base, fragment.id, message))
+        key = deletion_file_path(base, fragment.id, message)
+        data = store.get(key, at_most=largest_deletion_file(fragment.physical_rows))
         return decode_deletion_file(message, data, physical_rows=fragment.physical_rows)
 
     def delete_rows(

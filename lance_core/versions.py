@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound, UnsupportedFeature
+from lance_core.errors import CorruptFile, NotFound, OversizedFile, ReferenceNotFound, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
     DETACHED_BIT,
@@ -78,6 +78,17 @@ def read_manifest(store: ObjectStore, location: ManifestLocation, *, lazily: boo
     return parse_found(store, location, store.get(location.path), lazily=lazily)
 
 
+def find_contents(store: ObjectStore, key: str) -> bytes | None:
+    """The bytes at a key that other writers may have taken; None if there is nothing.
+
+    Empty for a file that is too large to be a manifest: like an empty one it is none, and is not read.
+    """
+    try:
+        return store.find(key)
+    except OversizedFile:
+        return b""
+
+
 def read_unless_removed(store: ObjectStore, location: ManifestLocation) -> ManifestFile | None:
     """The manifest of a listed version, parsed lazily; None if it was removed since. Raises `CorruptFile`."""
     try:
@@ -99,7 +110,9 @@ def parse_found(store: ObjectStore, location: ManifestLocation, data: bytes, *, 
     try:
         return parse_manifest_file(data, expected_version=location.version, lazily=lazily)
     except CorruptFile as error:
-        raise CorruptFile(f"{store.object_uri(location.path)}: {error}") from error
+        raise CorruptFile(
+            f"{store.object_uri(location.path)}: {error}", key=location.path, reason=str(error)
+        ) from error
 
 
 def read_version(
@@ -137,7 +150,8 @@ def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> Manif
     except NotFound:
         return file
     except DecodeError as error:
-        raise CorruptFile(f"{store.object_uri(path)}: not a transaction: {error}") from error
+        reason = f"not a transaction: {error}"
+        raise CorruptFile(f"{store.object_uri(path)}: {reason}", key=path, reason=reason) from error
     return file.with_transaction(transaction)
 
 

@@ -24,10 +24,12 @@ from typing import Final, NamedTuple
 from lance_core.cleanup.kinds import FileKind, FileRole, role_of
 from lance_core.cleanup.plan import read_needs
 from lance_core.commit.staged import STAGING_DIRECTORY
-from lance_core.errors import CorruptFile, LanceCoreError, NotFound, UnsupportedFeature
-from lance_core.format.manifest import parse_manifest_file
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, OversizedFile, UnsupportedFeature
+from lance_core.format.manifest import MAGIC, parse_manifest_file
 from lance_core.format.naming import BRANCHES_DIRECTORY, join_key, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.storage.sizes import check_size
+from lance_core.versions import find_contents
 
 _MANIFESTS: Final = frozenset({FileKind.MANIFEST, FileKind.STAGED, FileKind.NESTED})
 _MANIFEST: Final = FileRole(FileKind.MANIFEST)
@@ -374,13 +376,19 @@ class FileSurvey:
         vanished: list[ObjectMeta] = []
         for first in range(0, len(unread), _READ_AT_ONCE):
             part = unread[first : first + _READ_AT_ONCE]
-            for meta, data in zip(part, self._store.map(lambda meta: self._store.find(meta.path), part), strict=True):
+            for meta, data in zip(
+                part, self._store.map(lambda meta: find_contents(self._store, meta.path), part), strict=True
+            ):
                 role = roles(meta.path.removeprefix(prefix))
                 if data is None:
                     vanished.append(meta)
                 elif role is not None:
                     self._note(location, role.kind, meta, data, take_names)
         return vanished
+
+    def _is_framed(self, meta: ObjectMeta) -> bool:
+        """Whether a file that is too large to be read ends as manifests do, so that others may read what it names."""
+        return self._store.tail(meta.path, len(MAGIC))[0] == MAGIC
 
     def _drop(self, names: frozenset[str]) -> None:
         for name in self._unnamed.keys() & names:
@@ -392,10 +400,11 @@ class FileSurvey:
         if is_unpublished:
             self._unpublished[meta.path] = UnnamedFile(meta, kind, location)
         try:
+            check_size(self._store.uri, meta.path, meta.size)
             file, names = read_needs(self._store, meta, data)
         except (CorruptFile, UnsupportedFeature) as error:
             self._unpublished.pop(meta.path, None)
-            may_have_bases = _may_have_bases(data)
+            may_have_bases = _may_have_bases(data) or (isinstance(error, OversizedFile) and self._is_framed(meta))
             self.problems.append(UnreadableManifest(meta, location, kind, error, may_have_bases))
             if may_have_bases:
                 self.naming_others.add(location)

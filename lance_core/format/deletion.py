@@ -20,6 +20,10 @@ from lance_core.proto import lance_table_pb2 as pb
 LARGEST_ARROW_CONTENT = 64 << 20
 """Largest decompressed size of an Arrow file in bytes: sixteen million rows, far above what any writer uses it for."""
 
+_BYTES_PER_ROW = 4
+_FRAME = 64 << 10
+"""Bytes of a deletion file beside its rows: headers of the containers of a bitmap, or the schema of an Arrow file."""
+
 _COLUMN = "row_id"
 _SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
 
@@ -59,6 +63,11 @@ def decode_deletion_file(message: pb.DeletionFile, data: bytes, *, physical_rows
     if physical_rows and rows and rows.max() >= physical_rows:
         raise CorruptFile(f"deletion file {message.id} holds row {rows.max()} of a fragment of {physical_rows}")
     return rows
+
+
+def largest_deletion_file(physical_rows: int) -> int | None:
+    """The largest size in bytes that the deletion file of such a fragment can have; None if its rows are not known."""
+    return _BYTES_PER_ROW * physical_rows + _FRAME if physical_rows else None
 
 
 def deletion_file_path(base: str, fragment_id: int, message: pb.DeletionFile) -> str:

@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Message)
 
 _PREFIX = struct.Struct("<I")
 _FOOTER = struct.Struct("<qHH4s")
-_MAGIC = b"LANC"
+MAGIC = b"LANC"
 _FILE_VERSION = (0, 2)
 _SECTION_OFFSETS = ("index_section", "transaction_section", "transaction_section_deprecated")
 
@@ -239,7 +239,7 @@ def _frame(framed: AnyManifest, transaction: pb.Transaction | None, indices: pb.
         framed.transaction_section = end
         end += _append_section(sections, transaction)
     _append_section(sections, framed)
-    sections.append(_FOOTER.pack(end, *_FILE_VERSION, _MAGIC))
+    sections.append(_FOOTER.pack(end, *_FILE_VERSION, MAGIC))
     return b"".join(sections)
 
 
@@ -260,8 +260,8 @@ def _parse_footer(data: bytes) -> int:
     if len(data) < _PREFIX.size + _FOOTER.size:
         raise CorruptFile(f"manifest file of {len(data)} bytes: expected at least {_PREFIX.size + _FOOTER.size}")
     begin, major, minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
-    if magic != _MAGIC:
-        raise CorruptFile(f"manifest file ends with {magic!r}, expected {_MAGIC!r}")
+    if magic != MAGIC:
+        raise CorruptFile(f"manifest file ends with {magic!r}, expected {MAGIC!r}")
     if (major, minor) != _FILE_VERSION:
         raise CorruptFile(f"manifest file has frame version {major}.{minor}, expected 0.2")
     return int(begin)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, OversizedFile, PreconditionFailed, StorageError
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
 from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found, is_panic
+from lance_core.storage.sizes import check_size
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,9 +53,10 @@ class BucketStore(ObjectStore):
         self._attempts = 1 + retries
         self._pause = _FIRST_PAUSE
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
         key = self._key(path)
-        return self._ask(path, lambda: self._bucket.read(key, None, None))
+        check = partial(check_size, self.uri, path, at_most=at_most)
+        return self._ask(path, lambda: self._bucket.read(key, check))
 
     def get_range(self, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:
@@ -62,7 +65,7 @@ class BucketStore(ObjectStore):
             self.head(path)
             return b""
         key = self._key(path)
-        return self._ask(path, lambda: self._bucket.read(key, offset, length))
+        return self._ask(path, lambda: self._bucket.read_range(key, offset, length))
 
     def head(self, path: str) -> ObjectMeta:
         key = self._key(path)
@@ -207,7 +210,11 @@ class BucketStore(ObjectStore):
                 yield ObjectMeta(path, found.size, found.e_tag, found.last_modified)
 
     def _failure(self, error: BaseException) -> Failure | None:
-        """What an error means for the object; None for one that is none of the request, such as an interruption."""
+        """What an error means for the object; None for one that is none of the request, such as an interruption, or an
+        answer that is refused.
+        """
+        if isinstance(error, OversizedFile):
+            return None
         if isinstance(error, Exception):
             return self._bucket.classify(error)
         return Failure.SILENT if is_panic(error) else None

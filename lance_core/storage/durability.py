@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lance_core.storage.file_bytes import open_regular
 from lance_core.storage.overlap import Overlap
 
 _SETTLED_NS = 1_000_000_000
@@ -80,10 +79,8 @@ class Durability:
 
 def sync_file(path: str) -> None:
     """Sync one file. Raises `OSError`; `FileNotFoundError` also for a path that is not a regular file."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor, _ = open_regular(path)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileNotFoundError(errno.ENOENT, "not a file", path)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from contextlib import suppress
 from typing import Final
 
 _COPIED_AT_ONCE: Final = 1 << 30
 _READ_AT_ONCE: Final = 1 << 20
+_NO_FILE: Final = frozenset({errno.ENXIO, errno.ENODEV})
+
+NOT_REGULAR: Final = "not a regular file"
+
+
+_OPEN_TO_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""Without O_NONBLOCK, to open a named pipe waits for a process that writes to it. Regular files ignore it."""
+
+
+def open_regular(file: str) -> tuple[int, os.stat_result]:
+    """A descriptor of a regular file, for reading, and its status. Never waits.
+
+    Raises `FileNotFoundError` for whatever else has the name: a directory, a named pipe, a device, a socket.
+    """
+    try:
+        descriptor = _open(file)
+    except OSError as error:
+        if error.errno in _NO_FILE:  # a socket, or a device without a driver
+            raise FileNotFoundError(errno.ENOENT, NOT_REGULAR, file) from error
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, NOT_REGULAR, file)
+    return descriptor, found
+
+
+def _open(file: str) -> int:
+    try:
+        return os.open(file, _OPEN_TO_READ)
+    except BlockingIOError:  # a file server has a lease on the file, which it returns to one who waits
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise
+        return os.open(file, _OPEN_TO_READ & ~os.O_NONBLOCK)
 
 
 def read_exactly(descriptor: int, offset: int, length: int) -> bytes:

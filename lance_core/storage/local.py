@@ -13,12 +13,21 @@ from typing import Literal, NoReturn, TypeVar
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.durability import Durability, sync_directory, sync_file
-from lance_core.storage.file_bytes import copy_bytes, read_exactly, same_file, unlink, write_bytes
+from lance_core.storage.file_bytes import (
+    NOT_REGULAR,
+    copy_bytes,
+    open_regular,
+    read_exactly,
+    same_file,
+    unlink,
+    write_bytes,
+)
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.local_files import e_tag_of, in_order, meta_of, size_and_date_of, sort_key
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate
 from lance_core.storage.renaming import exchange_if, locked, rename_to_vacant
+from lance_core.storage.sizes import check_size
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -59,19 +68,28 @@ class LocalStore(ObjectStore):
         """The absolute directory."""
         return self._root
 
-    def get(self, path: str) -> bytes:
-        return self._read(path, 0, None)
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
+        return self._open(path, at_most)[0]
 
     def find(self, path: str) -> bytes | None:
         try:
-            return self._take(path, 0, None)[0]
+            return self._take(path)[0]
         except OSError as error:
             if error.errno in _VACANT:
                 return None
             self._raise_read(path, error)
 
     def get_range(self, path: str, offset: int, length: int) -> bytes:
-        return self._read(path, offset, length)
+        if offset < 0 or length < 0:
+            raise ValueError(f"{path}: expected a range, found offset {offset}, length {length}")
+        try:
+            descriptor, found = open_regular(self._file(path))
+            try:
+                return read_exactly(descriptor, offset, min(found.st_size - offset, length))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._raise_read(path, error)
 
     def head(self, path: str) -> ObjectMeta:
         return meta_of(path, self._stat(path))
@@ -81,9 +99,9 @@ class LocalStore(ObjectStore):
 
     def tail(self, path: str, length: int) -> tuple[bytes, SizeAndDate]:
         try:
-            descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
+            descriptor, status = open_regular(self._file(path))
             try:
-                found = size_and_date_of(os.fstat(descriptor))
+                found = size_and_date_of(status)
                 begin = max(found.size - length, 0)
                 return read_exactly(descriptor, begin, found.size - begin), found
             finally:
@@ -91,8 +109,8 @@ class LocalStore(ObjectStore):
         except OSError as error:
             self._raise_read(path, error)
 
-    def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
-        data, found = self._open(path, 0, None)
+    def get_with_meta(self, path: str, *, at_most: int | None = None) -> tuple[bytes, ObjectMeta]:
+        data, found = self._open(path, at_most)
         return data, meta_of(path, found)
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str:
@@ -177,6 +195,7 @@ class LocalStore(ObjectStore):
         old = self._file(source)
         new = self._target(target)
         synced = self._durability if durable else None
+        self._stat(source)
         self._sync_bytes(source, old, synced)
         try:
             moved = self._give_name(rename_to_vacant, old, new)
@@ -202,12 +221,10 @@ class LocalStore(ObjectStore):
         file = self._target(target)
         synced = self._durability if durable else None
         try:
-            descriptor = os.open(there._file(source), os.O_RDONLY | os.O_CLOEXEC)  # noqa: SLF001
+            descriptor, _ = open_regular(there._file(source))  # noqa: SLF001
         except OSError as error:
             there._raise_read(source, error)  # noqa: SLF001
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise NotFound(f"{there._base}{source}: a directory, not an object")  # noqa: SLF001
             temporary, _ = self._fill(target, file, lambda to: copy_bytes(descriptor, to), synced is not None)
         finally:
             os.close(descriptor)
@@ -317,23 +334,17 @@ class LocalStore(ObjectStore):
             raise StorageError(f"key {path!r}: names of this form are reserved for temporary files")
         return self._base + path
 
-    def _read(self, path: str, offset: int, length: int | None) -> bytes:
-        return self._open(path, offset, length)[0]
-
-    def _open(self, path: str, offset: int, length: int | None) -> tuple[bytes, os.stat_result]:
-        if offset < 0 or (length is not None and length < 0):
-            raise ValueError(f"{path}: expected a range, found offset {offset}, length {length}")
+    def _open(self, path: str, at_most: int | None) -> tuple[bytes, os.stat_result]:
         try:
-            return self._take(path, offset, length)
+            return self._take(path, at_most)
         except OSError as error:
             self._raise_read(path, error)
 
-    def _take(self, path: str, offset: int, length: int | None) -> tuple[bytes, os.stat_result]:
-        descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
+    def _take(self, path: str, at_most: int | None = None) -> tuple[bytes, os.stat_result]:
+        descriptor, found = open_regular(self._file(path))
         try:
-            found = os.fstat(descriptor)
-            size = found.st_size - offset
-            return read_exactly(descriptor, offset, size if length is None else min(size, length)), found
+            check_size(self.uri, path, found.st_size, at_most)
+            return read_exactly(descriptor, 0, found.st_size), found
         finally:
             os.close(descriptor)
 
@@ -343,7 +354,7 @@ class LocalStore(ObjectStore):
         except OSError as error:
             self._raise_read(path, error)
         if not stat.S_ISREG(found.st_mode):
-            raise NotFound(f"{self._base}{path}: a directory, not an object")
+            raise NotFound(f"{self._base}{path}: {NOT_REGULAR}")
         return found
 
     def _write(self, path: str, file: str, data: bytes, synced: bool) -> tuple[str, str]:
@@ -461,13 +472,14 @@ class LocalStore(ObjectStore):
         return meta_of(path, found) if stat.S_ISREG(found.st_mode) else None
 
     def _taken(self, path: str, file: str) -> StorageError:
-        if os.path.isdir(file):
-            return StorageError(f"{self._base}{path}: expected a vacant key, found a directory")
+        if os.path.exists(file) and not os.path.isfile(file):
+            return StorageError(f"{self._base}{path}: expected a vacant key, found what is {NOT_REGULAR}")
         return AlreadyExists(f"{self._base}{path}: expected a vacant key")
 
     def _raise_read(self, path: str, error: OSError) -> NoReturn:
         if error.errno in _VACANT:
-            raise NotFound(f"{self._base}{path}: nothing there") from error
+            found = NOT_REGULAR if error.strerror == NOT_REGULAR else "nothing there"
+            raise NotFound(f"{self._base}{path}: {found}") from error
         raise StorageError(f"{self._base}{path}: cannot read it: {error}") from error
 
     def _raise_write(self, path: str, error: OSError) -> NoReturn:

@@ -13,6 +13,7 @@ from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed
 from lance_core.storage.keys import check_key, check_prefix, is_key
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+from lance_core.storage.sizes import check_size
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,8 +48,10 @@ class MemoryStore(ObjectStore):
         self._order: list[bytes] = []
         self._writes = 0
 
-    def get(self, path: str) -> bytes:
-        return self._find(path).data
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
+        data = self._find(path).data
+        check_size(self.uri, path, len(data), at_most)
+        return data
 
     def get_range(self, path: str, offset: int, length: int) -> bytes:
         return self._find(path).data[offset : offset + length]

@@ -66,6 +66,10 @@ class ObjectStore(ABC):
     A path is a key relative to the root: components joined by '/', no leading slash, no '..'. Every method is
     thread-safe and blocking. A write that may or may not have been applied raises `OutcomeUnknown`; any other
     error of a write means that it was not applied and will not be.
+
+    Only regular files are objects. In a directory, whatever else has a name (a directory, a named pipe, a device, a
+    socket) is nothing there for a read, which never waits for it, and is hidden by listings; a write finds its name
+    taken.
     """
 
     uri: str
@@ -84,11 +88,14 @@ class ObjectStore(ABC):
     """True if `publish` keeps the e_tag that the bytes had under their staged name."""
 
     @abstractmethod
-    def get(self, path: str) -> bytes:
-        """All bytes of an object, in one request. Raises `NotFound`."""
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
+        """All bytes of an object, in one request. Raises `NotFound`, `OversizedFile`.
+
+        An object that is larger than `at_most`, or than one of its kind can be (`sizes`), is not read.
+        """
 
     def find(self, path: str) -> bytes | None:
-        """All bytes of an object, in one request; None if there is none."""
+        """All bytes of an object, in one request; None if there is none. Raises `OversizedFile` as `get` does."""
         try:
             return self.get(path)
         except NotFound:
@@ -114,9 +121,9 @@ class ObjectStore(ABC):
         found = size_and_date(self.head(path))
         return self.get_range(path, max(found.size - length, 0), length), found
 
-    def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
-        """All bytes of an object and its metadata, in one parallel step. Raises `NotFound`."""
-        looks: Results[Callable[[], Any]] = [partial(self.get, path), partial(self.head, path)]
+    def get_with_meta(self, path: str, *, at_most: int | None = None) -> tuple[bytes, ObjectMeta]:
+        """All bytes of an object and its metadata, in one parallel step. Raises as `get` does."""
+        looks: Results[Callable[[], Any]] = [partial(self.get, path, at_most=at_most), partial(self.head, path)]
         data, meta = self.gather(looks)
         return data, meta
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from lance_core.storage.file_bytes import open_regular
+
 _NO_REPLACE: Final = 1
 _EXCHANGE: Final = 2
 _HERE: Final = -100
@@ -28,7 +30,7 @@ def locked(file: str) -> Iterator[os.stat_result]:
     it `FileNotFoundError` if there is no file, and `BlockingIOError` if others have the lock for five seconds.
     """
     while True:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor, _ = open_regular(file)
         try:
             _lock(descriptor)
             found = os.fstat(descriptor)

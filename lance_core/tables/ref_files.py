@@ -36,7 +36,7 @@ def read_ref(store: ObjectStore, path: str, what: str, decode: Callable[[bytes],
     try:
         return decode(data)
     except CorruptFile as error:
-        raise CorruptFile(f"{store.object_uri(path)}: {error}") from error
+        raise CorruptFile(f"{store.object_uri(path)}: {error}", key=path, reason=str(error)) from error
 
 
 def list_refs(store: ObjectStore, directory: str, decode: Callable[[bytes], Contents]) -> dict[str, Contents]:

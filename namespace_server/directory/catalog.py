@@ -14,6 +14,7 @@ from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundErro
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import Deferred, ObjectStore
+from lance_core.versions import find_contents
 from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.commit_loop import CommitLimits
@@ -198,7 +199,7 @@ class StoredCatalog:
 
     def is_vacant(self, key: str) -> bool:
         """Whether no object has this key."""
-        return self.store.find(key) is None
+        return find_contents(self.store, key) is None
 
     def reconciled_snapshot(self, chain: ChainKey) -> CatalogSnapshot:
         """The newest snapshot, after adopting the unmanaged versions above the head of a chain (P5).

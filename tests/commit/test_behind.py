@@ -30,8 +30,8 @@ class MeasuringStore(MemoryStore):
         super().__init__(name)
         self.bytes_read = 0
 
-    def get(self, path: str) -> bytes:
-        data = super().get(path)
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
+        data = super().get(path, at_most=at_most)
         self.bytes_read += len(data)
         return data
 

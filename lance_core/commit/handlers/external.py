@@ -78,9 +78,9 @@ class ExternalManifestStore(ExclusiveStore):
         self.local = inner.local and manifests.local
         self._overlap = Overlap(_WORKERS, "manifests") if inner.local and not manifests.local else None
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
         self._finalise_if_staged(path)
-        return self.inner.get(path)
+        return self.inner.get(path, at_most=at_most)
 
     def get_range(self, path: str, offset: int, length: int) -> bytes:
         self._finalise_if_staged(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from adlfs import AzureBlobFileSystem
@@ -66,11 +67,21 @@ class AzureBucket(Bucket):
         self._connected = False
 
     @on_loop
-    async def read(self, key: str, start: int | None, length: int | None) -> bytes:
+    async def read(self, key: str, check: Callable[[int], object]) -> bytes:
+        await self._connect()
+        stream = await self._container.get_blob_client(key).download_blob(
+            max_concurrency=1, decompress=False, **self._once
+        )
+        check(stream.size)  # the first part of the body came with it, of at most 32 MiB
+        data: bytes = await stream.readall()
+        return data
+
+    @on_loop
+    async def read_range(self, key: str, start: int, length: int) -> bytes:
         await self._connect()
         try:
             stream = await self._container.get_blob_client(key).download_blob(
-                offset=start, length=length, max_concurrency=1, **self._once
+                offset=start, length=length, max_concurrency=1, decompress=False, **self._once
             )
         except HttpResponseError as error:
             if error.status_code == 416:

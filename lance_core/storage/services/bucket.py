@@ -73,8 +73,12 @@ class Bucket(ABC):
     """How many requests are in flight at once, if nobody says otherwise."""
 
     @abstractmethod
-    def read(self, key: str, start: int | None, length: int | None) -> bytes:
-        """An object, or a range of it with `length` > 0; empty when the range begins at the end or behind it."""
+    def read(self, key: str, check: Callable[[int], object]) -> bytes:
+        """An object. `check` is called with its size before the body is read, and may raise."""
+
+    @abstractmethod
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """A range of an object, with `length` > 0; empty when it begins at the end or behind it."""
 
     @abstractmethod
     def stat(self, key: str) -> Found:

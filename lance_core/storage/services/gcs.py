@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 from gcsfs.core import GCSFileSystem
-from gcsfs.retry import HttpError
+from gcsfs.retry import HttpError, validate_response
 
 from lance_core.storage.services.bucket import (
     VACANT,
@@ -53,8 +55,29 @@ class GcsBucket(Bucket):
         self.name = name
 
     @on_loop
-    async def read(self, key: str, start: int | None, length: int | None) -> bytes:
-        limits = {} if start is None or length is None else {"Range": f"bytes={start}-{start + length - 1}"}
+    async def read(self, key: str, check: Callable[[int], object]) -> bytes:
+        system, path = self.file_system, "b/{}/o/{}"
+        await system._set_session()  # noqa: SLF001
+        async with system.session.request(
+            "GET",
+            system._format_path(path, (self.name, key)),  # noqa: SLF001
+            params=system._get_params({"alt": "media"}),  # noqa: SLF001
+            headers=system._get_headers(None),  # noqa: SLF001
+            timeout=system.requests_timeout,
+        ) as answer:
+            found = answer.status < HTTPStatus.BAD_REQUEST
+            if found and answer.content_length is not None:
+                check(answer.content_length)
+            data = bytearray()
+            async for part in answer.content.iter_any():  # a body that is decoded on the way may be longer than stated
+                data += part
+                check(len(data))
+            validate_response(answer.status, bytes(data) if not found else b"", path, (self.name, key))
+        return bytes(data)
+
+    @on_loop
+    async def read_range(self, key: str, start: int, length: int) -> bytes:
+        limits = {"Range": f"bytes={start}-{start + length - 1}"}
         try:
             return await self._request("GET", "b/{}/o/{}", self.name, key, headers=limits, alt="media")
         except HttpError as error:

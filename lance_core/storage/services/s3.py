@@ -133,12 +133,14 @@ class S3Bucket(Bucket):
         self._connecting = threading.Lock()
         self._stores: _Clients | None = None
 
-    def read(self, key: str, start: int | None, length: int | None) -> bytes:
-        store = self._connected().single
+    def read(self, key: str, check: Callable[[int], object]) -> bytes:
+        found = obstore.get(self._connected().single, key)  # the headers; the body has the length that they state
+        check(found.meta["size"])
+        return bytes(found.bytes())
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
         try:
-            if start is None or length is None:
-                return bytes(obstore.get(store, key).bytes())
-            return bytes(obstore.get_range(store, key, start=start, length=length))
+            return bytes(obstore.get_range(self._connected().single, key, start=start, length=length))
         except BaseError as error:
             answer = refusal(error)
             if isinstance(answer, FailedAnswer) and answer.status == 416:

@@ -28,8 +28,8 @@ class WrappedStore(ObjectStore):
         """Make one request. `verb` is the method's name, `path` the key that it reads or changes."""
         return request()
 
-    def get(self, path: str) -> bytes:
-        return self._call("get", path, lambda: self.inner.get(path))
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
+        return self._call("get", path, lambda: self.inner.get(path, at_most=at_most))
 
     def get_range(self, path: str, offset: int, length: int) -> bytes:
         return self._call("get_range", path, lambda: self.inner.get_range(path, offset, length))

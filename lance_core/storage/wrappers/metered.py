@@ -78,10 +78,10 @@ class MeteredStore(WrappedStore):
             return super().tail(path, length)
         return self._call("get", path, lambda: self.inner.tail(path, length))
 
-    def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
+    def get_with_meta(self, path: str, *, at_most: int | None = None) -> tuple[bytes, ObjectMeta]:
         if not self.local:
-            return super().get_with_meta(path)
-        return self._call("get", path, lambda: self.inner.get_with_meta(path))
+            return super().get_with_meta(path, at_most=at_most)
+        return self._call("get", path, lambda: self.inner.get_with_meta(path, at_most=at_most))
 
     def delete_all(self, paths: Sequence[str]) -> None:
         if paths:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from lance_core.storage.port import ObjectStore
+from lance_core.versions import find_contents
 from namespace_server.directory.collection.stored_plan import Removal
 from namespace_server.directory.model.entries import DROPPED, PURGING, RecordEntry
 from namespace_server.directory.model.object_ids import ObjectId
@@ -33,7 +34,7 @@ def find_quarantined(
         tombstone, table_id = _owner(snapshot, meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2])
         if tombstone is not None and tombstone.state in {DROPPED, PURGING}:
             continue
-        data = store.find(meta.path)
+        data = find_contents(store, meta.path)
         if data is not None and not (table_id and _is_of_a_row(snapshot, table_id, sha256(data).hexdigest())):
             yield Removal(meta.path, meta.size, meta.last_modified, QUARANTINED)
 

@@ -17,6 +17,7 @@ from typing import Final
 from lance_core.errors import StorageError
 from lance_core.format.manifest import Identity
 from lance_core.storage.port import Deferred, ObjectStore
+from lance_core.versions import find_contents
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import (
@@ -298,7 +299,7 @@ class CommitLoop:
         """
         try:
             e_tag = self._store.head(path).e_tag
-            if e_tag is None or hashlib.sha256(self._store.get(path)).hexdigest() != sha256:
+            if e_tag is None or hashlib.sha256(find_contents(self._store, path) or b"").hexdigest() != sha256:
                 return
             remove_if(self._store, path, e_tag)
         except StorageError as error:

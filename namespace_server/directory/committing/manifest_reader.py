@@ -12,6 +12,7 @@ from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
+from lance_core.versions import find_contents
 from namespace_server.directory.committing.staged_bundles import StagedBundles
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -72,7 +73,7 @@ class ManifestReader:
         raise NotFound(f"version {entry.version} at {entry.canonical_path}")
 
     def _find_canonical(self, entry: VersionEntry) -> bytes | None:
-        data = self._store.find(entry.canonical_path)
+        data = find_contents(self._store, entry.canonical_path)
         return data if data is not None and is_row(entry, data) else None
 
     def find_staged(self, entry: VersionEntry) -> bytes | None:

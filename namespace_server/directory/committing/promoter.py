@@ -20,7 +20,7 @@ from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, Precondit
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore
-from lance_core.versions import find_latest, list_versions
+from lance_core.versions import find_contents, find_latest, list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.staged_bundles import may_have_bundles
@@ -242,7 +242,9 @@ class Promoter:
         return _Promotion(entry, PromotionState.PROMOTED, data)
 
     def _compare(self, entry: VersionEntry, ours: bytes) -> _Promotion:
-        theirs = self._store.get(entry.canonical_path)
+        theirs = find_contents(self._store, entry.canonical_path)
+        if theirs is None:
+            raise NotFound(f"{entry.canonical_path}: the file that had this name is gone")
         if theirs == ours:
             return _Promotion(entry, PromotionState.PROMOTED)
         self._name_repair.repair(entry, ours, theirs)
@@ -324,7 +326,7 @@ class Promoter:
             e_tag = self._store.head(entry.canonical_path).e_tag
         except NotFound:
             return
-        if self._store.find(entry.canonical_path) == data:
+        if find_contents(self._store, entry.canonical_path) == data:
             try:
                 remove_if(self._store, entry.canonical_path, e_tag)
             except PreconditionFailed:
@@ -339,7 +341,7 @@ class Promoter:
         if top is not None and top[0] > entry.version:
             return True
         following = manifest_path(entry.base, entry.version + 1, NamingScheme(entry.naming_scheme))
-        return self._store.find(following) is not None
+        return find_contents(self._store, following) is not None
 
     def _recover(self, entry: VersionEntry) -> bytes | None:
         """The row's bytes from its staged path; None if they are not there."""
@@ -350,7 +352,7 @@ class Promoter:
 
     def _state_on_storage(self, entry: VersionEntry) -> PromotionState:
         """The state of a row that has no usable staged file, from its canonical name and those above it (M5)."""
-        theirs = self._store.find(entry.canonical_path)
+        theirs = find_contents(self._store, entry.canonical_path)
         if theirs is None:
             vacant = is_vacant_below_higher(entry.version, self._versions_of(entry))
             if vacant and not self._is_head(entry, self._table.refresh()):
@@ -404,7 +406,7 @@ class Promoter:
             return False
         versions = list_versions(self._store, branch_base(party.location, party.branch))
         names = [version.path for version in versions if version.version == party.version]
-        if not {self._store.find(name) for name in names}.issuperset(staged):
+        if not {find_contents(self._store, name) for name in names}.issuperset(staged):
             return True
         self._sync(names)
         return False

@@ -14,12 +14,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from lance_core.errors import OversizedFile
 from lance_core.proto import staged_manifests_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.versions import find_contents
 from namespace_server.directory.committing.sized_cache import SizedCache
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.root_layout import bundle_key
@@ -71,7 +74,7 @@ class StagedBundles:
 
         Each is to be compared with what is expected: a client, too, may have staged something under this path.
         """
-        finds = (self.find_bundled, self._store.find)
+        finds = (self.find_bundled, partial(find_contents, self._store))
         for find in reversed(finds) if self._store.local else finds:
             data = find(path)
             if data is not None:
@@ -86,12 +89,12 @@ class StagedBundles:
         with self._loading:  # many tables want one bundle at the same time
             parts = self._kept.get(key)
             if parts is None:
-                data = self._store.find(key)
-                if data is None:
-                    return _NOTHING
                 try:
+                    data = self._store.find(key)
+                    if data is None:
+                        return _NOTHING
                     parts = _decode(data)
-                except DecodeError as error:
+                except (DecodeError, OversizedFile) as error:
                     logger.error("%s is damaged: expected staged manifests, found: %s", key, error)
                     return _NOTHING
                 if parts:  # else it is damaged, and may be put back

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.commit.durability import added_files
-from lance_core.errors import CorruptFile, NotFound
+from lance_core.errors import CorruptFile, NotFound, OversizedFile
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import branch_base, parse_manifest_name, parse_staged_name, versions_directory
 from lance_core.format.outline import fragments_of
@@ -52,9 +52,15 @@ class StagedManifestChecks:
                 "_versions directory, or lie under _staging",
             )
         try:
-            data, meta = self._store.get_with_meta(key)
+            data, meta = self._store.get_with_meta(key, at_most=operation.manifest_size)
         except NotFound as error:
             raise _unusable(operation, f"no staged manifest at {operation.path_as_sent!r}") from error
+        except OversizedFile as error:
+            if error.bound == operation.manifest_size:
+                said = f"manifest_size says {error.bound} bytes, the file has {error.size}"
+            else:
+                said = f"{operation.path_as_sent!r} cannot be used: {error.reason}"
+            raise _unusable(operation, said) from error
         if operation.manifest_size is not None and operation.manifest_size != len(data):
             raise _unusable(operation, f"manifest_size says {operation.manifest_size} bytes, the file has {len(data)}")
         age = datetime.now(UTC) - meta.last_modified

@@ -58,14 +58,16 @@ def _above(store: ObjectStore, snapshot: CatalogSnapshot, table: TableEntry, bra
 
 def _read_upward(store: ObjectStore, base: str, version: int, scheme: NamingScheme) -> list[FoundVersion]:
     found: list[FoundVersion] = []
-    while (data := store.find(key := manifest_path(base, version, scheme))) is not None:
+    while True:
+        key = manifest_path(base, version, scheme)
         try:
+            if (data := store.find(key)) is None:
+                return found
             found.append((scheme.value, parse_manifest_file(data, expected_version=version), None))
         except CorruptFile as error:
-            logger.error("unmanaged file %s is not adopted: %s", key, error)
-            break
+            logger.error("unmanaged file %s is not adopted: %s", key, error.reason)
+            return found
         version += 1
-    return found
 
 
 def key_above(snapshot: CatalogSnapshot, chain: ChainKey) -> str | None:

@@ -14,6 +14,7 @@ from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.versions import find_contents
 from namespace_server.directory.collection.stored_plan import list_runs, read_plan
 from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.findings import Finding
@@ -225,7 +226,7 @@ def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Fin
         if not marker:
             continue
         location, _, branch = base.partition("/tree/")
-        table_id, data = snapshot.table_at(location), store.find(meta.path)
+        table_id, data = snapshot.table_at(location), find_contents(store, meta.path)
         if table_id is None or data is None:
             continue
         try:
@@ -233,7 +234,7 @@ def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Fin
         except LanceCoreError:
             version = 0
         row = snapshot.version_entry(table_id, branch or None, version)
-        if row is not None and is_row(row, data) and store.find(row.canonical_path) != data:
+        if row is not None and is_row(row, data) and find_contents(store, row.canonical_path) != data:
             text = f"is the manifest of version {version}, expected it at {row.canonical_path}"
             yield Finding("quarantined-version", meta.path, text, "$".join(table_id))
         else:

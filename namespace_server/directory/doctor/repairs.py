@@ -16,6 +16,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import AlreadyExists, LanceCoreError
 from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.versions import find_contents
 from namespace_server.directory.collection.expired_versions import place_of_manifest
 from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.examination import Examination
@@ -59,12 +60,12 @@ def _rename(namespace: DirectoryNamespace, findings: Iterable[Finding]) -> None:
     store = namespace.catalog.store
     for finding in findings:
         row = _row_of(namespace, finding)
-        data = None if row is None else store.find(finding.place)
+        data = None if row is None else find_contents(store, finding.place)
         if row is None or data is None or not is_row(row, data):
             continue
         with suppress(AlreadyExists):
             store.put_if_absent(row.canonical_path, data)
-        if store.find(row.canonical_path) == data:
+        if find_contents(store, row.canonical_path) == data:
             store.delete(finding.place)
 
 

@@ -20,6 +20,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 from lance_core.transaction.lineage import lineage_break
+from lance_core.versions import find_contents
 from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
 from namespace_server.directory.doctor.files import StoredFiles
 from namespace_server.directory.doctor.findings import Finding
@@ -104,7 +105,7 @@ class TableExamination:
     def _read(self, row: VersionEntry, *, is_head: bool) -> tuple[bytes | None, list[Finding]]:
         """The manifest of a row, at one of its names, and what is wrong with these."""
         staged = row.staged_path or self._snapshot.open_path(place_of(row))
-        canonical = self._store.find(row.canonical_path) if row.canonical_path in self._files.sizes else None
+        canonical = find_contents(self._store, row.canonical_path) if row.canonical_path in self._files.sizes else None
         path, renamed = self._find_renamed(row)
         found = [] if renamed is None else [self._finding("renamed-manifest", path, f"expected {row.canonical_path}")]
         if canonical is not None and is_row(row, canonical):
@@ -126,7 +127,7 @@ class TableExamination:
         """The name of a row's manifest in the other scheme, which pylance may have given it, and the manifest there."""
         scheme = NamingScheme.V1 if row.naming_scheme == NamingScheme.V2.value else NamingScheme.V2
         path = manifest_path(row.base, row.version, scheme)
-        data = self._store.find(path) if path in self._files.sizes else None
+        data = find_contents(self._store, path) if path in self._files.sizes else None
         return path, data if data is not None and is_row(row, data) else None
 
     def _check_references(self) -> Iterator[Finding]:

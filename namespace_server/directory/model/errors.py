@@ -12,7 +12,7 @@ Some kinds carry more than a message:
     ├── CatalogBusy             nothing was committed, by us, so far; repeat the batch
     └── RootBeingRestored       there is no catalog before the restoration of a backup is complete
     InternalError (18)
-    └── CatalogDamaged          `key`: the file of the catalog that is damaged or missing, and has to be restored
+    └── CatalogDamaged          `damaged`: the file of the catalog that is damaged or missing, and has to be restored
     UnsupportedOperationError (0)
     └── CatalogTooNew           the catalog has a feature that this release must not read or write
 """
@@ -163,8 +163,9 @@ class CommittedElsewhere(ServiceUnavailableError):
 class CatalogDamaged(InternalError, CorruptFile):
     """A file of the catalog's own dataset is missing, or is not what its name says. The catalog cannot be read.
 
-    `key` is relative to the root. The text names no directory of the machine: it goes to clients. The code is 18 and
-    not 17: to repeat the request does not help before the file is restored. Then the next request works.
+    `damaged` is the key of the file, relative to the root. The text names no directory of the machine: it goes to
+    clients. The code is 18 and not 17: to repeat the request does not help before the file is restored. Then the next
+    request works.
     """
 
     def __init__(self, key: str, expected: str, found: str, *, outcome: str = "") -> None:
@@ -172,13 +173,13 @@ class CatalogDamaged(InternalError, CorruptFile):
             f"{outcome}the catalog is damaged: {key}: expected {expected}, found {found}; restore this file of the "
             "catalog's root from a backup, a restart is not needed"
         )
-        self.key = key
+        self.damaged = key
         self.expected = expected
         self.found = found
 
     def with_outcome(self, outcome: str) -> CatalogDamaged:
         """The same, with what became of a change in front."""
-        return CatalogDamaged(self.key, self.expected, self.found, outcome=outcome)
+        return CatalogDamaged(self.damaged, self.expected, self.found, outcome=outcome)
 
 
 class RootBeingRestored(ServiceUnavailableError, StorageError):

@@ -107,7 +107,8 @@ def decode_notes(path: str, data: bytes) -> dict[str, str]:
         properties = orjson.loads(data).get("properties") or {}
         return {str(key): str(value) for key, value in properties.items()}
     except (orjson.JSONDecodeError, AttributeError) as error:
-        raise CorruptFile(f"{path}: expected a JSON object with properties ({error})") from error
+        reason = f"expected a JSON object with properties ({error})"
+        raise CorruptFile(f"{path}: {reason}", key=path, reason=reason) from error
 
 
 def _batch(context: ReadContext, name: str, table_id: ObjectId | None) -> FoundBatch:

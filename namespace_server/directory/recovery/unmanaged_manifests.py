@@ -21,7 +21,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
-from lance_core.versions import ManifestLocation, list_versions
+from lance_core.versions import ManifestLocation, find_contents, list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.removals import remove_if
@@ -101,7 +101,7 @@ class UnmanagedManifests:
             StorageError: a step failed, or the file changed meanwhile.
         """
         above = [
-            (found, self._store.get(found.path))
+            (found, self._contents(found.path))
             for found in list_versions(self._store, entry.base)
             if found.version > entry.version
         ]
@@ -114,8 +114,12 @@ class UnmanagedManifests:
         self._pending = True
         if head.version == entry.version:
             for found, data in reversed(_not_built_on(ours, theirs, above)):
-                self._move(found, data)
+                self._move(found.path, data)
         if theirs is None:
+            return
+        if not theirs:  # no manifest, which may be too large to be copied through this process
+            self._move(entry.canonical_path, theirs)
+            self._store.put_if_absent(entry.canonical_path, ours)
             return
         self._keep(entry.canonical_path, theirs)
         meta = self._store.head(entry.canonical_path)
@@ -130,7 +134,7 @@ class UnmanagedManifests:
         can be committed. Storage is read first, the newest catalog version after it. Raises `StorageError`.
         """
         above = [
-            (found, self._store.get(found.path))
+            (found, self._contents(found.path))
             for found in sorted(list_versions(self._store, head.base), key=lambda found: found.version)
             if found.version > head.version
         ]
@@ -141,7 +145,7 @@ class UnmanagedManifests:
             return
         if hashlib.sha256(above[0][1]).hexdigest() == sha256:
             for found, data in reversed(above):
-                self._move(found, data)
+                self._move(found.path, data)
 
     def quarantined_paths(self) -> frozenset[str]:
         """The former keys of the files that are in quarantine now."""
@@ -190,7 +194,7 @@ class UnmanagedManifests:
         """Put a file back, report it, or return the batch that commits its transaction again."""
         if item.uuid in self._compared:
             return None
-        data = self._store.find(item.kept_at)
+        data = find_contents(self._store, item.kept_at)
         if data is None:
             return None
         file = _parsed(data)
@@ -233,7 +237,7 @@ class UnmanagedManifests:
         try:
             e_tag = self._store.put_if_absent(entry.canonical_path, data)
         except AlreadyExists:
-            theirs = self._store.get(entry.canonical_path)
+            theirs = self._contents(entry.canonical_path)
             if theirs != data:
                 self.repair(entry, data, theirs)
         else:
@@ -295,20 +299,32 @@ class UnmanagedManifests:
         self._store.put_if_absent(item.kept_at, data)
         self._note(item)
 
-    def _move(self, found: ManifestLocation, judged: bytes) -> None:
+    def _contents(self, path: str) -> bytes:
+        """The bytes of a file; empty for one that is too large to be a manifest. Raises `NotFound`, `StorageError`."""
+        data = find_contents(self._store, path)
+        if data is None:
+            raise NotFound(f"{path}: removed meanwhile")
+        return data
+
+    def _move(self, path: str, judged: bytes) -> None:
         """Move a file to quarantine; move it back if its bytes are not those `judged`: the name was repaired.
 
         Work that cannot be finished here is found in quarantine (G22).
         """
-        item = QuarantinedFile(str(uuid.uuid4()), found.path)
+        item = QuarantinedFile(str(uuid.uuid4()), path)
         self._pending = True
-        self._store.rename_if_absent(found.path, item.kept_at)
-        data = self._store.get(item.kept_at)
-        if data == judged:
+        if judged or self._store.local:
+            self._store.rename_if_absent(path, item.kept_at)
+        else:  # a bucket copies it inside the service; nobody else has the new name
+            e_tag = self._store.head(path).e_tag
+            self._store.copy(path, item.kept_at)
+            self._store.delete_if(path, if_match=e_tag)
+        data = self._contents(item.kept_at)
+        if data == judged or not data:
             self._note(item)
             return
         try:
-            self._store.put_if_absent(found.path, data)
+            self._store.put_if_absent(path, data)
         except AlreadyExists:
             return
         self._store.delete(item.kept_at)

@@ -33,9 +33,9 @@ class RefusingStore(WrappedStore):
 class AbsenceStore(WrappedStore):
     """Answers a vacant key as S3 does without the permission to list."""
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
         try:
-            return self.inner.get(path)
+            return self.inner.get(path, at_most=at_most)
         except NotFound as error:
             raise StorageError(f"{path}: AccessDenied") from error
 
@@ -105,8 +105,8 @@ class OldReadsStore(WrappedStore):
         super().__init__(MemoryStore())
         self._cached: dict[str, bytes] = {}
 
-    def get(self, path: str) -> bytes:
-        return self._cached.setdefault(path, self.inner.get(path))
+    def get(self, path: str, *, at_most: int | None = None) -> bytes:
+        return self._cached.setdefault(path, self.inner.get(path, at_most=at_most))
 
 
 class OldListingsStore(WrappedStore):
