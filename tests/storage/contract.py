@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, OversizedFile, PreconditionFailed, StorageError
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.sizes import LARGEST_REFERENCE
 from lance_core.storage.wrappers.counting import CountingStore
 
 RACERS = 16
@@ -63,6 +64,30 @@ class StoreContract:
         assert store.get_range("t/.lance-reserved", 0, 10) == b""
         assert store.head("t/.lance-reserved").size == 0
         assert keys(store, "t") == ["t/.lance-reserved"]
+
+    def test_an_object_larger_than_its_kind_can_be_is_not_read(self, store: ObjectStore) -> None:
+        key = "t/_refs/tags/large.json"
+        data = bytes(LARGEST_REFERENCE)
+        store.put(key, data)
+        assert store.get(key) == store.find(key) == data
+        store.put(key, data + b"x")
+        for read in (store.get, store.find, store.get_with_meta):
+            with pytest.raises(OversizedFile, match=key) as caught:
+                read(key)
+            assert (caught.value.key, caught.value.size, caught.value.bound) == (key, len(data) + 1, len(data))
+        assert store.get_range(key, len(data), 5) == b"x"
+        assert store.tail(key, 2)[0] == b"\0x"
+        store.put("t/data/of-any-size", data + b"x")
+        assert store.get("t/data/of-any-size") == data + b"x"
+
+    def test_a_reader_may_accept_less(self, store: ObjectStore) -> None:
+        store.put("t/a", b"12345")
+        assert store.get("t/a", at_most=5) == store.get_with_meta("t/a", at_most=5)[0] == b"12345"
+        for read in (store.get, store.get_with_meta):
+            with pytest.raises(OversizedFile, match="t/a: expected at most 4 bytes, found 5"):
+                read("t/a", at_most=4)
+            with pytest.raises(NotFound):
+                read("t/b", at_most=4)
 
     def test_a_missing_object_is_not_found_and_its_key_is_named(self, store: ObjectStore) -> None:
         store.put("dir/object", b"x")

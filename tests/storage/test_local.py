@@ -1,8 +1,13 @@
 """Local files: the contract, and what is specific to file systems."""
 
 import errno
+import fcntl
 import os
+import signal
+import socket
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -77,6 +82,72 @@ def test_object_paths_outside_the_root_have_no_key(tmp_path: Path) -> None:
     assert store.relative_path(f"{tmp_path}/catalog/x") is None
     assert store.relative_path(f"{tmp_path}/other/x") is None
     assert store.relative_path(f"{tmp_path}/cat/x") == "x"
+
+
+# what is no regular file
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def link_to_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+READS: dict[str, Callable[[LocalStore, str], object]] = {
+    "get": lambda store, key: store.get(key),
+    "get_range": lambda store, key: store.get_range(key, 0, 10),
+    "get_with_meta": lambda store, key: store.get_with_meta(key),
+    "head": lambda store, key: store.head(key),
+    "tail": lambda store, key: store.tail(key, 10),
+    "require": lambda store, key: store.require([key]),
+    "copy": lambda store, key: store.copy(key, "t/target"),
+    "rename": lambda store, key: store.rename_if_absent(key, "t/target"),
+    "replace": lambda store, key: store.replace(key, b"new", if_match='"0-0-0"'),
+    "sync": lambda store, key: store.sync([key]),
+}
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_socket, link_to_device, Path.mkdir])
+def test_only_a_regular_file_is_an_object(store: LocalStore, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    (tmp_path / "t").mkdir()
+    make(tmp_path / "t/x")
+    for name, read in READS.items():
+        with pytest.raises(NotFound, match="t/x"):
+            pytest.fail(f"{name}: {read(store, 't/x')!r}")
+    assert store.find("t/x") is None
+    assert keys(store, "t") == []
+    assert "x" not in store.names("t")
+    with pytest.raises(StorageError, match="t/x: expected a vacant key, found what is not a regular file"):
+        store.put_if_absent("t/x", b"ours")
+    with pytest.raises(StorageError, match="t/x"):
+        store.publish("t/x", "t/x", b"ours")
+    assert store.publish("t/x", "t/y", b"ours")
+    assert store.get("t/y") == b"ours"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases of files are a call of Linux")
+def test_a_file_that_a_file_server_has_a_lease_on_is_read(store: LocalStore, tmp_path: Path) -> None:
+    """Linux refuses to open such a file without waiting, and asks the holder of the lease to return it."""
+    store.put("t/x", b"content")
+    holder = os.open(tmp_path / "t/x", os.O_RDWR)
+    before = signal.signal(signal.SIGIO, lambda *_: fcntl.fcntl(holder, fcntl.F_SETLEASE, fcntl.F_UNLCK))
+    try:
+        fcntl.fcntl(holder, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(store.get, "t/x")
+            while not reading.done():
+                time.sleep(0.01)  # Python handles signals in this thread
+        assert reading.result() == b"content"
+    finally:
+        signal.signal(signal.SIGIO, before)
+        os.close(holder)
 
 
 # temporary files and directories

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from fsspec.asyn import sync
 
-from lance_core.errors import AlreadyExists, NotFound, StorageError
+from lance_core.errors import AlreadyExists, NotFound, OversizedFile, StorageError
 from lance_core.storage.bucket_store import BucketStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
@@ -81,6 +81,7 @@ class CountedContract(ServiceContract):
             (lambda: store.get("t/9"), NotFound, "GET"),
             (lambda: store.get_range("t/9", 0, 3), NotFound, "GET"),
             (lambda: store.head("t/9"), NotFound, self.stat),
+            (lambda: store.get("taken", at_most=0), OversizedFile, "GET"),
             (lambda: store.put_if_absent("taken", b"x"), AlreadyExists, self.write),
             (lambda: store.publish("t/9", "taken", b"x"), AlreadyExists, self.write),
             (lambda: store.copy("t/9", "t/8"), NotFound, self.copy),

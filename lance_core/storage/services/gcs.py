@@ -65,14 +65,13 @@ class GcsBucket(Bucket):
             headers=system._get_headers(None),  # noqa: SLF001
             timeout=system.requests_timeout,
         ) as answer:
-            found = answer.status < HTTPStatus.BAD_REQUEST
-            if found and answer.content_length is not None:
-                check(answer.content_length)
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                validate_response(answer.status, await answer.read(), path, (self.name, key))
+            check(answer.content_length or 0)
             data = bytearray()
             async for part in answer.content.iter_any():  # a body that is decoded on the way may be longer than stated
                 data += part
                 check(len(data))
-            validate_response(answer.status, bytes(data) if not found else b"", path, (self.name, key))
         return bytes(data)
 
     @on_loop
