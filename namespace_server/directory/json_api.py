@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Final, TypeVar
 
-from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
@@ -26,6 +26,7 @@ from namespace_server.directory.committing.stored_versions import key_above
 from namespace_server.directory.committing.writable import check_writable
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
+from namespace_server.directory.model.errors import file_damaged
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
 from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
 from namespace_server.directory.model.progress import Progress, untold
@@ -238,7 +239,7 @@ class JsonCatalog:
             logger.exception("%s: storage cannot be used", operation)
             raise _unavailable(operation, error) from error
         except CorruptFile as error:
-            raise InternalError(f"{operation}: a file is damaged: {error}") from error
+            raise file_damaged(error, f"{operation}: ") from error
 
     def clean_up(self, calls: Sequence[Call[object]]) -> None:
         """Clean up after calls that were committed and answered, if that is quick here; else the sweep does it."""

@@ -22,8 +22,9 @@ from lance_namespace.errors import (
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError, system_reason
+from lance_core.errors import CorruptFile, ManifestNotSynchronized, OutcomeUnknown, StorageError, system_reason
 from namespace_server.data.request_checks import describe_validation_error
+from namespace_server.directory.model.errors import file_damaged
 from namespace_server.rest.header_names import CATALOG_VERSION
 
 _log = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
     """The namespace error that answers any exception.
 
     What is neither a namespace error nor one of the framework is logged in full, with `instance`, and answered without
-    its text: as 503/17 if the store did not answer, else as 500/18.
+    its text: as 503/17 if the store did not answer, else as 500/18. A damaged file is named by its key in the root.
     """
     if isinstance(error, LanceNamespaceError):
         return error
@@ -191,6 +192,9 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
         if error.status_code == HTTPStatus.NOT_FOUND:
             return RouteNotFound(f"{method} {path}: no such route")
         return InvalidInputError(f"{method} {path}: {error.detail}")
+    if isinstance(error, CorruptFile):
+        _log.error("%s %s: a damaged file: %s", method, path, error)
+        return file_damaged(error)
     _log.error("unhandled error, instance %s", instance, exc_info=error)
     where = f"the server's log has it as instance {instance}"
     if type(error) in {StorageError, OutcomeUnknown, ManifestNotSynchronized}:

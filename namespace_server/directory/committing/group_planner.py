@@ -13,7 +13,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.commit.concurrent_commits import ConcurrentVersion
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
-from lance_core.errors import InvalidTransaction, LanceCoreError, NotFound
+from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
@@ -25,6 +25,7 @@ from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
+from namespace_server.directory.model.errors import file_damaged
 from namespace_server.directory.model.history import FlipOutline, adopted_version, outline_of
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
@@ -346,6 +347,8 @@ class GroupPlanner:
             return None
         except LanceNamespaceError as error:
             return error
+        except CorruptFile as error:
+            return file_damaged(error, f"batch {pending.batch.uuid}: nothing was done: ")
         except LanceCoreError as error:
             return ServiceUnavailableError(f"batch {pending.batch.uuid}: storage cannot be used: {error}")
         except Exception as error:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from lance_namespace.errors import InternalError, LanceNamespaceError
+from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import CorruptFile, LanceCoreError, StorageError
 from lance_core.format.manifest import ManifestFile
@@ -25,7 +25,7 @@ from namespace_server.directory.committing.locations import LocationChecks
 from namespace_server.directory.committing.staged_manifests import StagedManifestChecks
 from namespace_server.directory.committing.table_references import ReferenceChecks
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.errors import table_not_found, unreadable
+from namespace_server.directory.model.errors import file_damaged, table_not_found, unreadable
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
@@ -179,7 +179,7 @@ class Verifier:
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
             return unreadable(task.operation.id, error), ()
         except CorruptFile as error:
-            return InternalError(f"table {join(task.operation.id)}: a file of it is damaged: {error}"), ()
+            return file_damaged(error, f"table {join(task.operation.id)}: "), ()
 
     def recheck(self, group: Iterable[tuple[Batch, Findings]], snapshot: CatalogSnapshot) -> bool:
         """Check, beside staging, what `verify` left open and what others may have changed since; in parallel.
@@ -221,7 +221,7 @@ class Verifier:
         except StorageError as error:
             return unreadable(operation.id, error)
         except CorruptFile as error:
-            return InternalError(f"table {join(operation.id)}: a file of it is damaged: {error}")
+            return file_damaged(error, f"table {join(operation.id)}: ")
         return replace(now, readers=finding.readers, checked=finding.checked)
 
     def _known_head(self, operation: TableOperation, snapshot: CatalogSnapshot) -> ManifestFile | None:

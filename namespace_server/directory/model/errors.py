@@ -202,8 +202,8 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
     The texts of the store's errors stay in the log: they may name directories or credentials.
     """
     outcome = f"batch {batch_uuid}: nothing was done: "
-    if isinstance(error, CatalogDamaged):
-        return error.with_outcome(outcome)
+    if isinstance(error, CorruptFile):
+        return file_damaged(error, outcome)
     if isinstance(error, CatalogTooNew):
         return CatalogTooNew(f"{outcome}{error}")
     if isinstance(error, RootBeingRestored):
@@ -213,6 +213,17 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
         why = f" ({type(error).__name__})" if reason is None else f": {reason}"
         return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used{why}")
     return InternalError(f"{outcome}it cannot be planned ({type(error).__name__})")
+
+
+def file_damaged(error: CorruptFile, place: str = "") -> InternalError:
+    """The answer (18) where a file is not what its name says. It names the file by its key, not the root.
+
+    `place` stands in front: what was asked for, or what became of a change.
+    """
+    if isinstance(error, CatalogDamaged):
+        return error.with_outcome(place)
+    named = "a file of the catalog" if error.key is None else f"the file {error.key}"
+    return InternalError(f"{place}{named} is damaged: {error.reason}")
 
 
 def unreadable(table_id: ObjectId, error: StorageError) -> ServiceUnavailableError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_namespace.errors import InternalError, InvalidInputError, TableTagNotFoundError
+from lance_namespace.errors import InvalidInputError, TableTagNotFoundError
 
 from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound
 from lance_core.format.naming import MAIN_BRANCH, branch_base
@@ -14,6 +14,7 @@ from lance_core.tables.ref_files import read_ref
 from lance_core.tables.tags import Tags
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry
+from namespace_server.directory.model.errors import file_damaged
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.reading.read_context import ReadContext
@@ -29,7 +30,7 @@ def list_table_tags(context: ReadContext, request: Request) -> Body:
     try:
         tags = Tags(context.catalog.store, table.location).list()
     except CorruptFile as error:
-        raise _damaged(table, error) from error
+        raise file_damaged(error, f"table {join(table.id)}: ") from error
     return _page(context, request, "tags", {name: _tag_body(tag) for name, tag in tags.items()})
 
 
@@ -42,7 +43,7 @@ def get_table_tag_version(context: ReadContext, request: Request) -> Body:
     except ReferenceNotFound as error:
         raise TableTagNotFoundError(f"table {join(table.id)}: tag {name} does not exist") from error
     except CorruptFile as error:
-        raise _damaged(table, error) from error
+        raise file_damaged(error, f"table {join(table.id)}: ") from error
     branch = _branch_of(tag)
     return {"version": tag.version} if branch is None else {"version": tag.version, "branch": branch}
 
@@ -59,7 +60,7 @@ def list_table_branches(context: ReadContext, request: Request) -> Body:
         branches = Branches(context.catalog.store, table.location).list()
         forming = _forming(context, table, branches)
     except CorruptFile as error:
-        raise _damaged(table, error) from error
+        raise file_damaged(error, f"table {join(table.id)}: ") from error
     bodies = {
         name: _branch_body(contents)
         for name, contents in {**branches, **forming}.items()
@@ -127,7 +128,3 @@ def _require_newest(context: ReadContext, what: str) -> None:
         raise InvalidInputError(
             f"{what} are not versioned with the catalog: expected a request without x-lance-catalog-version"
         )
-
-
-def _damaged(table: TableEntry, error: CorruptFile) -> InternalError:
-    return InternalError(f"table {join(table.id)}: a reference file is damaged: {str(error).rpartition('/')[2]}")
