@@ -135,10 +135,18 @@ def open_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str]
     return lance.LanceDataset(uri, serialized_manifest=serialized_manifest(file), storage_options=options)
 
 
-def count_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str] | None = None) -> int:
-    """The rows of a version as pylance opens and counts them; see `open_staged`. Raises `StorageError`."""
-    with _storage_errors(f"{uri}: version {file.version} cannot be opened"):
-        return int(open_staged(uri, file, storage_options).count_rows())
+def count_staged(
+    uri: str, file: ManifestFile, storage_options: Mapping[str, str] | None = None, *, decode: bool = False
+) -> int:
+    """The rows of a version that a scan by pylance gives; see `open_staged`.
+
+    A scan reads the deletion files; with `decode` also all columns, of blobs their descriptors. Raises `StorageError`
+    if it fails. A few kinds of damage in data files end the process instead.
+    """
+    with _storage_errors(f"{uri}: version {file.version} cannot be read"):
+        dataset = open_staged(uri, file, storage_options)
+        scanner = dataset.scanner(columns=None if decode else [], with_row_id=True)
+        return sum(batch.num_rows for batch in scanner.to_batches())
 
 
 def open_published(uri: str, version: int, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from pyroaring import BitMap
@@ -12,12 +12,22 @@ from pyroaring import BitMap
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path, largest_deletion_file
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.format.naming import NamingScheme, data_path, join_key, manifest_path
+from lance_core.format.naming import (
+    NamingScheme,
+    data_path,
+    index_directory,
+    join_key,
+    manifest_path,
+    parse_transaction_name,
+    transaction_path,
+)
 from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 from lance_core.transaction.deletions import FragmentDeletions, delete_rows
+from lance_core.transaction.indices import SYSTEM_INDICES
+from lance_core.transaction.reachable import UNSTATED, StatedFile
 
 
 def root_path(store: ObjectStore, base: str) -> str:
@@ -30,13 +40,15 @@ def root_path(store: ObjectStore, base: str) -> str:
 
 
 class PlacedFile(NamedTuple):
-    """A data or deletion file that a version names.
+    """A file that a version names, and what the version says of it.
 
-    `key` is None for one below a base path outside the store. `size` is what the version states in bytes; 0 for none.
+    `key` is None for one below a base path outside the store. Of a segment of an index that does not list its files, as
+    older writers leave it, `key` is the directory of it, with a slash at its end.
     """
 
     key: str | None
-    size: int
+    kind: Literal["data", "deletion", "index", "transaction"]
+    stated: StatedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +130,16 @@ class TableFiles:
             raise UnsupportedFeature(f"clone of {path}, which is not in {self.store.uri}")
         return TableFiles(self.store, key).manifest(version)
 
-    def placed(self, manifest: pb.Manifest) -> Iterator[PlacedFile]:
-        """The data and deletion files that a version names. Raises `UnsupportedFeature` for one of no known base."""
+    def placed(self, version: ManifestFile) -> Iterator[PlacedFile]:
+        """The files that a version names: data, deletion and index files, and its transaction file.
+
+        Indices that hold metadata of the table itself have no files that a version could list. Raises
+        `UnsupportedFeature` for a file of no known base.
+        """
+        manifest = version.manifest
         bases = {entry.id: (self.key_of(entry.path), entry.is_dataset_root) for entry in manifest.base_paths}
 
-        def base_of(named: pb.DataFile | pb.DeletionFile) -> tuple[str | None, bool]:
+        def base_of(named: pb.DataFile | pb.DeletionFile | pb.IndexMetadata) -> tuple[str | None, bool]:
             if not named.HasField("base_id"):
                 return self.base, True
             if named.base_id not in bases:
@@ -130,17 +147,25 @@ class TableFiles:
             return bases[named.base_id]
 
         for fragment in manifest.fragments:
-            for file in fragment.files:
+            for file in (*fragment.files, *(overlay.data_file for overlay in fragment.overlays)):
                 base, is_table = base_of(file)
-                path = (
-                    file.path if base is None else data_path(base, file.path) if is_table else join_key(base, file.path)
-                )
-                yield PlacedFile(None if base is None else path, file.file_size_bytes)
+                key = None if base is None else (data_path if is_table else join_key)(base, file.path)
+                yield PlacedFile(key, "data", StatedFile(file.file_size_bytes, fragment.physical_rows, file))
             if fragment.HasField("deletion_file"):
-                base, _ = base_of(fragment.deletion_file)
-                yield PlacedFile(
-                    None if base is None else deletion_file_path(base, fragment.id, fragment.deletion_file), 0
-                )
+                message = fragment.deletion_file
+                base, _ = base_of(message)
+                key = None if base is None else deletion_file_path(base, fragment.id, message)
+                yield PlacedFile(key, "deletion", StatedFile(rows=fragment.physical_rows, deletion=message))
+        for index in version.indices.indices if version.indices is not None else ():
+            base, _ = base_of(index)
+            directory = None if base is None else index_directory(base, index.uuid.uuid)
+            for listed in index.files:
+                key = None if directory is None else join_key(directory, listed.path)
+                yield PlacedFile(key, "index", StatedFile(listed.size_bytes))
+            if not index.files and index.index_details.type_url and index.name not in SYSTEM_INDICES:
+                yield PlacedFile(None if directory is None else f"{directory}/", "index", UNSTATED)
+        if named := parse_transaction_name(manifest.transaction_file):
+            yield PlacedFile(transaction_path(self.base, *named), "transaction", UNSTATED)
 
     def base_key(self, manifest: AnyManifest, base_id: int) -> str:
         """The key of the root that a base path names. Raises `UnsupportedFeature` unless it is inside the store."""
@@ -169,7 +194,11 @@ class TableFiles:
             return ""
         if path.startswith(root + "/"):
             return path[len(root) + 1 :]
-        return self.store.relative_path(path) if "://" not in path else None
+        local = path.removeprefix("file://") if self.store.uri.startswith("file://") else path
+        if "://" in local:
+            return None
+        key = self.store.relative_path(local)
+        return self.store.linked_path(local) if key is None else key
 
 
 def _check_rows(manifest: AnyManifest, number: int, fragment: pb.DataFragment | None, rows: BitMap) -> None:

@@ -18,12 +18,13 @@ from lance_core.errors import CorruptFile
 from lance_core.proto import lance_file_pb2 as fb
 from lance_core.proto import lance_table_pb2 as pb
 
+MAGIC: Final = b"LANC"
+"""The last bytes of a data file, and of most files of indices."""
 TAIL: Final = 4096
 """Bytes at the end of a file that usually hold all that is read here of a table with few columns."""
 
 _FOOTER: Final = struct.Struct("<QQQIIHH4s")
 _PLACE: Final = struct.Struct("<QQ")
-_MAGIC: Final = b"LANC"
 _LARGEST_DESCRIPTOR: Final = 16 << 20
 _SPELLINGS: Final = {(0, 3): (2, 0)}
 """Format 2.0 has another number in its files."""
@@ -44,7 +45,7 @@ def read_summary(tail: bytes, size: int, read: Callable[[int, int], bytes]) -> F
 
     Raises `CorruptFile` for what is no whole data file.
     """
-    if len(tail) < _FOOTER.size or tail[-4:] != _MAGIC:
+    if len(tail) < _FOOTER.size or tail[-4:] != MAGIC:
         raise CorruptFile(f"a file of {size} bytes does not end like a data file: it is not whole")
     _, _, buffer_table, buffers, columns, major, minor, _ = _FOOTER.unpack_from(tail, len(tail) - _FOOTER.size)
 

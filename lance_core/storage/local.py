@@ -252,6 +252,20 @@ class LocalStore(ObjectStore):
         check_prefix(prefix)
         return self._walk(f"{prefix}/" if prefix else "", None, unfinished=True)
 
+    def linked_directories(self, prefix: str) -> Sequence[str]:
+        check_prefix(prefix)
+        found: list[str] = []
+        seen, waiting = {os.path.realpath(self._base + prefix)}, [self._base + prefix]
+        for start in waiting:
+            for directory, names, _ in os.walk(start):
+                links = (path for name in names if is_name(name) and os.path.islink(path := f"{directory}/{name}"))
+                for link in links:
+                    if (there := os.path.realpath(link)) not in seen:
+                        seen.add(there)
+                        waiting.append(link)
+                        found.append(link.removeprefix(self._base))
+        return found
+
     def remove_empty_directories(self, prefix: str, before: datetime) -> None:
         check_prefix(prefix)
         found: list[tuple[str, float]] = []
@@ -312,6 +326,24 @@ class LocalStore(ObjectStore):
             return ""
         path = absolute.removeprefix(self._base)
         return path if path != absolute and is_key(path) else None
+
+    def linked_path(self, path: str) -> str | None:
+        root, real = os.path.realpath(self._root), os.path.realpath(path)
+        if real == root:
+            return ""
+        key = real.removeprefix(root.rstrip("/") + "/")
+        return key if key != real and is_key(key) else None
+
+    def contains(self, other: ObjectStore) -> bool:
+        there = other.innermost
+        if not isinstance(there, LocalStore):
+            return False
+        at = os.path.realpath(there._root)  # noqa: SLF001
+        while not (at == os.path.realpath(self._root) or _is_same(at, self._root)):
+            if at == (above := os.path.dirname(at)):
+                return False
+            at = above
+        return True
 
     def close(self) -> None:
         if self._durability is not None:
@@ -490,6 +522,14 @@ class LocalStore(ObjectStore):
     def _abandon(self, path: str, temporary: str, error: OSError) -> NoReturn:
         unlink(temporary)
         self._raise_write(path, error)
+
+
+def _is_same(path: str, other: str) -> bool:
+    """Whether two paths lead to one file, as names do that differ in case only, or a directory mounted twice."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
 
 
 def _no_directory(file: str) -> StorageError:

@@ -242,6 +242,14 @@ class ObjectStore(ABC):
         check_prefix(prefix)
         return iter(())
 
+    def linked_directories(self, prefix: str) -> Sequence[str]:
+        """The symbolic links to directories below the directory `prefix`, also behind others; each directory once.
+
+        `list` does not follow them, readers of files by name do. A service has none.
+        """
+        check_prefix(prefix)
+        return ()
+
     def remove_empty_directories(self, prefix: str, before: datetime) -> None:  # noqa: ARG002
         """Remove the directories at and below `prefix` that are empty, and were last changed before `before`.
 
@@ -291,6 +299,17 @@ class ObjectStore(ABC):
     @abstractmethod
     def relative_path(self, object_path: str) -> str | None:
         """Inverse of `object_path` (a leading slash is accepted). None if the path is outside this root."""
+
+    def linked_path(self, path: str) -> str | None:  # noqa: ARG002
+        """The key of an absolute path of a local file system that leads into this root through symbolic links.
+
+        None if it leads elsewhere, or if the store is none of local files.
+        """
+        return None
+
+    def contains(self, other: ObjectStore) -> bool:
+        """Whether the root of another store is that of this one, or lies below it."""
+        return f"{other.uri.rstrip('/')}/".startswith(f"{self.uri.rstrip('/')}/")
 
     @abstractmethod
     def close(self) -> None:

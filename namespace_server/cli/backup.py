@@ -109,17 +109,20 @@ def backups(
 def verify_backup(
     destination: _Destination,
     backup_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which backup (all).")] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Also decode all columns of the newest version of each branch.")
+    ] = False,
     as_json: AsJson = False,
     storage_option: StorageOptions = None,
 ) -> None:
-    """Verify backups: the size and hash of every file, and that every table can be opened and counted.
+    """Verify backups: the size and hash of every file, its place in the manifests, and a scan of every table.
 
     Reads all files of the backups, and writes nothing. Exit status: 0 sound; 2 there is no such backup; 3 damage.
     """
     with _opened(destination, storage_option) as store, ProgressLine() as progress:
         from namespace_server.directory.backup import verify
 
-        report = verify(store, backup_id, storage_options(storage_option), progress)
+        report = verify(store, backup_id, storage_options(storage_option), progress, decode=rows)
     print_report(report, as_json=as_json)
     if report.problems:
         raise typer.Exit(ExitStatus.DAMAGED)

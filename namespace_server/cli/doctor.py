@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.command import ExitStatus
+from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, opened_catalog
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
@@ -23,6 +23,14 @@ def doctor(
     mend: Annotated[
         bool, typer.Option("--repair", help="Repair what is provably repairable, as a server would.")
     ] = False,
+    remove_lost: Annotated[
+        bool,
+        typer.Option(
+            "--remove-lost",
+            help="With --repair: remove the rows of earlier versions whose manifests are gone, for good: no backup can "
+            "bring these versions back.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
     durability: Durability = None,
     storage_option: StorageOptions = None,
@@ -38,12 +46,14 @@ def doctor(
     from namespace_server.directory.doctor.repairs import repair
     from namespace_server.directory.namespace import DirectoryNamespace
 
+    if remove_lost and not mend:
+        raise refusal("--remove-lost: expected --repair too")
     with opened_catalog(root, storage_option, manifest_store, durability) as catalog, ProgressLine() as progress:
         tables = [absolute(name) for name in table or ()]
         examination = Examination(catalog.store, tables, sample, heads, progress=progress)
         report = examination.examine()
         if mend:
-            report = repair(DirectoryNamespace(catalog=catalog), examination, report)
+            report = repair(DirectoryNamespace(catalog=catalog), examination, report, remove_lost=remove_lost)
     print_report(report, as_json=as_json)
     if report.worst is not Severity.NOTE:
         raise typer.Exit(ExitStatus.DAMAGED if report.worst is Severity.DAMAGE else ExitStatus.FOUND)

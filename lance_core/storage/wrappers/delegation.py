@@ -72,6 +72,9 @@ class WrappedStore(ObjectStore):
     def unfinished(self, prefix: str) -> Iterator[ObjectMeta]:
         return self.inner.unfinished(prefix)
 
+    def linked_directories(self, prefix: str) -> Sequence[str]:
+        return self.inner.linked_directories(prefix)
+
     def remove_empty_directories(self, prefix: str, before: datetime) -> None:
         self.inner.remove_empty_directories(prefix, before)
 
@@ -89,6 +92,12 @@ class WrappedStore(ObjectStore):
 
     def relative_path(self, object_path: str) -> str | None:
         return self.inner.relative_path(object_path)
+
+    def linked_path(self, path: str) -> str | None:
+        return self.inner.linked_path(path)
+
+    def contains(self, other: ObjectStore) -> bool:
+        return self.inner.contains(other)
 
     def object_uri(self, path: str) -> str:
         return self.inner.object_uri(path)

@@ -19,8 +19,11 @@ from lance_core.format.refs import (
     decode_tag,
     parse_ref_name,
 )
-from lance_core.storage.port import ObjectMeta, ObjectStore
-from lance_core.table_files import TableFiles
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from lance_core.table_files import PlacedFile, TableFiles
+from lance_core.tables.stored_files import FileProblem
+from lance_core.transaction.reachable import StatedFile
 from namespace_server.directory.backup.records import LeftOut, StoredVersion
 from namespace_server.directory.model.entries import VersionEntry
 
@@ -103,7 +106,7 @@ class VersionNeeds:
     Attributes:
         version: The version.
         names: The names of its files, under any root.
-        placed: Its data and deletion files below the root of the catalog: the stated size by key, 0 for none.
+        placed: The files that it names below the root of the catalog.
         bases: The base paths, as they are written, that lead below the root: the key there.
         used: The keys of those in `bases` that files of the version lie below.
         outside: The base paths outside of the root that files of the version lie below.
@@ -111,20 +114,24 @@ class VersionNeeds:
 
     version: StoredVersion
     names: frozenset[str]
-    placed: Mapping[str, int]
+    placed: tuple[PlacedFile, ...]
     bases: Mapping[str, str]
     used: frozenset[str]
     outside: frozenset[str]
 
 
-def needs_of(store: ObjectStore, base: str, version: StoredVersion, file: ManifestFile) -> VersionNeeds:
+def needs_of(
+    store: ObjectStore, base: str, version: StoredVersion, file: ManifestFile, shared: dict[str, PlacedFile]
+) -> VersionNeeds:
     """What a version needs, from its manifest; `base` is the key of the root of its table or branch. No I/O.
 
-    Raises `UnsupportedFeature` if that cannot be told.
+    `shared` has the files of other versions of the table by key, and gets those of this one: versions share most of
+    theirs. Raises `UnsupportedFeature` if the needs cannot be told.
     """
     files, manifest = TableFiles(store, base), file.manifest
     keys = {entry.path: files.key_of(entry.path) for entry in manifest.base_paths}
-    placed = {each.key: each.size for each in files.placed(manifest) if each.key is not None}
+    named = [each for each in files.placed(file) if each.key is not None]
+    placed = tuple(shared.get(str(each.key)) or shared.setdefault(str(each.key), _apart(each)) for each in named)
     indices = file.indices.indices if file.indices is not None else ()
     used_ids = {each.base_id for each in indices if each.HasField("base_id")}
     for fragment in manifest.fragments:
@@ -149,33 +156,41 @@ def further_roots(location: str, needs: Iterable[VersionNeeds]) -> list[str]:
     return sorted(root for root in used if root != location and not root.startswith(f"{location}/"))
 
 
-def needed_files(needs: Iterable[VersionNeeds], root: str, listed: Iterable[ObjectMeta]) -> dict[str, int]:
+def needed_files(needs: Iterable[VersionNeeds], root: str, sizes: Mapping[str, int]) -> dict[str, int]:
     """The files below `root`, the location of a table or another root, that versions need: size by key."""
     names: set[str] = set()
     keys: set[str] = set()
     for each in needs:
         names |= each.names
-        keys |= each.placed.keys()
+        keys |= {str(file.key) for file in each.placed}
     below = f"{root}/" if root else ""
     found: dict[str, int] = {}
-    for meta in listed:
-        role = role_of(meta.path.removeprefix(below))
+    for key, size in sizes.items():
+        if not key.startswith(below):
+            continue
+        role = role_of(key.removeprefix(below))
         # Blobs lie beside their data file, in a directory of its name.
-        beside = f"{meta.path.rpartition('/')[0]}.lance"
-        if (role is not None and role.name in names) or meta.path in keys or beside in keys:
-            found[meta.path] = meta.size
+        beside = f"{key.rpartition('/')[0]}.lance"
+        if (role is not None and role.name in names) or key in keys or beside in keys:
+            found[key] = size
     return found
 
 
-def what_is_missing(needs: VersionNeeds, found: Mapping[str, int]) -> str | None:
-    """Why a version cannot be backed up as a whole; None if its data and deletion files are there."""
-    for key, size in needs.placed.items():
-        there = found.get(key)
-        if there is None:
-            return f"{key}: expected a file, found none"
-        if size and there != size:
-            return f"{key}: expected {size:,} bytes, found {there:,}"
-    return None
+def what_is_lost(problems: Iterable[FileProblem], *, also_indices: bool) -> str | None:
+    """Why a version cannot be backed up, of what is wrong with its files; None if it can.
+
+    It cannot without its rows, with `also_indices` neither without files of an index, for which its queries fail.
+    """
+    kinds = {"data", "deletion", *(["index"] if also_indices else ())}
+    lost = (each for each in problems if each.file.kind in kinds)
+    return next((f"{each.key}: {each.text}" for each in lost), None)
+
+
+def _apart(file: PlacedFile) -> PlacedFile:
+    """The same without references into the manifest, which would stay in memory as a whole."""
+    deletion = file.stated.deletion
+    copied = None if deletion is None else pb.DeletionFile.FromString(deletion.SerializeToString())
+    return PlacedFile(file.key, file.kind, StatedFile(file.stated.size, file.stated.rows, deletion=copied))
 
 
 def _branch(name: str | None) -> str | None:

@@ -72,6 +72,7 @@ class Inventory:
         references: Tags, references of branches, and notes, by their keys.
         bases: The roots that manifests name by absolute paths: by path as it is written, the key below the root.
         outside: Base paths that lead outside of the root, as they are written.
+        damaged: Files of earlier versions that the rows do not need, and that are not there as they should be.
     """
 
     location: str
@@ -80,6 +81,7 @@ class Inventory:
     references: Mapping[str, bytes] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
+    damaged: tuple[LeftOut, ...] = ()
 
     @property
     def size(self) -> int:
@@ -96,6 +98,7 @@ class Inventory:
                 "references": {key: base64.b64encode(data).decode() for key, data in self.references.items()},
                 "bases": dict(self.bases),
                 "outside": self.outside,
+                **({"damaged": self.damaged} if self.damaged else {}),
             }
         )
 
@@ -213,6 +216,7 @@ def read_inventory(store: ObjectStore, location: str, state: str) -> Inventory:
             {name: base64.b64decode(data) for name, data in values["references"].items()},
             values["bases"],
             tuple(values["outside"]),
+            tuple(LeftOut(*each) for each in values.get("damaged", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{store.object_uri(key)} is no inventory of a table: {error!r}") from error

@@ -82,7 +82,7 @@ class BackupRun:
             LanceNamespaceError, LanceCoreError: As those of the steps. There is no backup then, and the call may be
                 repeated.
         """
-        _check_apart(self.catalog.store.uri, self.destination.uri)
+        _check_apart(self.catalog.store, self.destination)
         found = self.catalog.snapshot()
         if not found.version:
             raise InvalidInputError(f"{self.catalog.store.uri}: expected a catalog, found none")
@@ -143,7 +143,7 @@ class BackupRun:
         store = self.catalog.store
         last = tables.last_inventory(MANIFEST_TABLE)
         sha256, written = tables.store_manifest(data, {each.sha256 for each in last.versions})
-        placed = TableFiles(store, MANIFEST_TABLE).placed(parse_manifest_file(data).manifest)
+        placed = TableFiles(store, MANIFEST_TABLE).placed(parse_manifest_file(data))
         keys = sorted({each.key for each in placed if each.key is not None})
         sizes = {key: meta.size for key, meta in zip(keys, store.require(keys), strict=True)}
         there = {meta.path: meta.size for meta in self.destination.list(f"{FILES}/{MANIFEST_TABLE}")}
@@ -225,7 +225,6 @@ def _pinned(catalog: StoredCatalog, name: str, version: int | None, destination:
         pin.remove()
 
 
-def _check_apart(root: str, destination: str) -> None:
-    one, other = (f"{uri.rstrip('/')}/" for uri in (root, destination))
-    if one.startswith(other) or other.startswith(one):
-        raise InvalidInputError(f"expected a destination apart from the root {root}, found {destination}")
+def _check_apart(root: ObjectStore, destination: ObjectStore) -> None:
+    if root.contains(destination) or destination.contains(root):
+        raise InvalidInputError(f"expected a destination apart from the root {root.uri}, found {destination.uri}")

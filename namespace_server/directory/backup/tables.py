@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -11,8 +11,10 @@ from typing import Final, NamedTuple
 from lance_core.errors import CorruptFile, NotFound, UnsupportedFeature
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import join_key
-from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
+from lance_core.table_files import PlacedFile
+from lance_core.tables.stored_files import StoredFiles
 from namespace_server.directory.backup.copies import Copies
 from namespace_server.directory.backup.needs import (
     References,
@@ -22,7 +24,7 @@ from namespace_server.directory.backup.needs import (
     needed_files,
     needs_of,
     read_references,
-    what_is_missing,
+    what_is_lost,
 )
 from namespace_server.directory.backup.records import (
     FILES,
@@ -191,7 +193,7 @@ class TableBackups:
         known = self._known(location, state_of(map(version_of, chosen), {key: small[key] for key in kept}), there)
         if known is not None:
             part = _part(join(table.id), known, state_of(known.versions, known.references))
-            return BackedUp(part, tuple(left_out), known.outside, 0, 0)
+            return BackedUp(part, (*left_out, *known.damaged), known.outside, 0, 0)
         heads = {place_of(chain[-1]) for chain in rows.values() if chain}
         return self._copy(table, chosen, heads, references, small, there)
 
@@ -236,6 +238,7 @@ class TableBackups:
         there: Mapping[str, int],
     ) -> BackedUp:
         location, missing, needs = table.location, dict[VersionEntry, str](), list[tuple[VersionEntry, VersionNeeds]]()
+        shared: dict[str, PlacedFile] = {}
         last, manifests_written = self.last_inventory(location), 0
         recorded = {version.sha256 for version in last.versions}
         for first in range(0, len(chosen), _READ_AT_ONCE):
@@ -247,22 +250,30 @@ class TableBackups:
                     continue
                 sha256, written = self.store_manifest(data, recorded)
                 manifests_written += written
-                needs.append(
-                    (row, self._needs(table, row, StoredVersion(row.branch, row.version, len(data), sha256), data))
-                )
+                version = StoredVersion(row.branch, row.version, len(data), sha256)
+                needs.append((row, self._needs(table, row, version, data, shared)))
         self._check_outside(location, sorted({path for _, each in needs for path in each.outside}))
-        listed = {
-            root: list(self.store.list(root)) for root in (location, *further_roots(location, [n for _, n in needs]))
-        }
-        found = _found([each for _, each in needs], listed)
-        missing |= {row: text for row, each in needs if (text := what_is_missing(each, found)) is not None}
+        roots = (location, *further_roots(location, [each for _, each in needs]))
+        stored_files = StoredFiles(self.store, self._listed(roots))
+        sound = {each.key for each in last.files}
+        damaged: list[LeftOut] = []
+        for row, each in needs:
+            self.tick()
+            problems = stored_files.problems(each.placed, sound=sound)
+            is_head = place_of(row) in heads
+            lost = what_is_lost(problems, also_indices=is_head)
+            if lost is not None:
+                missing[row] = lost
+            else:
+                damaged += (LeftOut(problem.key, f"{version_of(row).name}: {problem.text}") for problem in problems)
         for row, text in missing.items():
             if place_of(row) in heads and self._is_current(row):
                 raise CorruptFile(f"table {join(table.id)}: version {row.version}, the newest of its branch: {text}")
         whole = [each for row, each in needs if row not in missing]
         kept, left_out = references.of((each.version.branch, each.version.version) for each in whole)
         left_out += [LeftOut(f"{join(table.id)} {version_of(row).name}", text) for row, text in missing.items()]
-        files = _found(whole, listed)
+        left_out += damaged
+        files = {key: size for root in roots for key, size in needed_files(whole, root, stored_files.sizes).items()}
         further = [file_key(key) for key in files if not key.startswith(f"{location}/")]
         stored, copied, bytes_written = self.copy_files(files, {**there, **self._sizes(further)}, last)
         inventory = Inventory(
@@ -272,9 +283,19 @@ class TableBackups:
             {key: small[key] for key in sorted(kept)},
             {path: key for each in whole for path, key in each.bases.items()},
             tuple(sorted({path for each in whole for path in each.outside})),
+            tuple(damaged),
         )
         part = self.store_inventory(join(table.id), inventory)
         return BackedUp(part, tuple(left_out), inventory.outside, copied, bytes_written + manifests_written)
+
+    def _listed(self, roots: Iterable[str]) -> dict[str, int]:
+        """Sizes of the files below some roots, also of those that lie behind symbolic links to directories."""
+        return {
+            meta.path: meta.size
+            for root in roots
+            for directory in (root, *self.store.linked_directories(root))
+            for meta in self.store.list(directory)
+        }
 
     def _read(self, row: VersionEntry) -> bytes | None:
         staged = row.staged_path or self.snapshot.open_path(place_of(row))
@@ -283,9 +304,12 @@ class TableBackups:
         except NotFound:
             return None
 
-    def _needs(self, table: TableEntry, row: VersionEntry, version: StoredVersion, data: bytes) -> VersionNeeds:
+    def _needs(
+        self, table: TableEntry, row: VersionEntry, version: StoredVersion, data: bytes, shared: dict[str, PlacedFile]
+    ) -> VersionNeeds:
         try:
-            return needs_of(self.store, row.base, version, parse_manifest_file(data, expected_version=row.version))
+            file = parse_manifest_file(data, expected_version=row.version)
+            return needs_of(self.store, row.base, version, file, shared)
         except (CorruptFile, UnsupportedFeature) as error:
             raise type(error)(f"table {join(table.id)}, {version.name}: {error}") from error
 
@@ -311,11 +335,6 @@ class TableBackups:
                 f"table at {location}: files of it lie outside of the root, below {', '.join(outside)}: compact it or "
                 "make a deep clone of it, or keep such base paths as they are (--keep-outside)"
             )
-
-
-def _found(needs: Sequence[VersionNeeds], listed: Mapping[str, Sequence[ObjectMeta]]) -> dict[str, int]:
-    """The files that versions need, of those below some roots: size by key."""
-    return {key: size for root, metas in listed.items() for key, size in needed_files(needs, root, metas).items()}
 
 
 def _part(table: str, inventory: Inventory, state: str) -> BackedUpTable:

@@ -1,17 +1,21 @@
-"""Compares a backup with its records, and lets pylance open and count its tables."""
+"""Compares a backup with its records, and its files with its manifests; lets pylance scan its tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lance_core.amounts import counted
 from lance_core.data import count_staged
-from lance_core.errors import CorruptFile, LanceCoreError, NotFound
+from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound
+from lance_core.format.footer import MAGIC
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import branch_base
+from lance_core.stated_files import check_stated_files
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import PlacedFile, TableFiles
+from lance_core.tables.stored_files import FileProblem, StoredFiles
 from namespace_server.directory.backup.copies import Copies
 from namespace_server.directory.backup.records import (
     FILES,
@@ -32,6 +36,8 @@ from namespace_server.directory.backup.restore import load_backed_up, read_manif
 from namespace_server.directory.backup.restored import mended_manifest
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+
+_LANCE_FILE: Final = ".lance"
 
 
 class Problem(NamedTuple):
@@ -81,12 +87,16 @@ def verify(
     backup_id: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress = untold,
+    *,
+    decode: bool = False,
 ) -> VerificationReport:
     """Verify one backup of a destination, or all of them. Writes nothing.
 
     Every file and manifest is read and compared with its size and SHA-256, once, whatever the number of backups that
-    have it. Pylance opens the newest version of each branch and counts its rows. Raises `NotFound` if there is no such
-    backup, `StorageError` if the destination cannot be read.
+    have it. The files that the manifest of each version names are compared with what it says of them: sizes, the rows
+    of deletion files, the ends of data files. Pylance scans the newest version of each branch, with its deletions, and
+    with `decode` all of its columns: a few kinds of damage that a backup copied end the process then. Raises `NotFound`
+    if there is no such backup, `StorageError` if the destination cannot be read.
     """
     there = list_backups(destination)
     if not there or (backup_id is not None and backup_id not in there):
@@ -94,7 +104,7 @@ def verify(
             f"{destination.uri}: expected backup {backup_id or 'of any name'}, found {', '.join(there) or 'none'}"
         )
     chosen = there if backup_id is None else [backup_id]
-    examination = _Examination(destination, storage_options, progress)
+    examination = _Examination(destination, storage_options, progress, decode)
     for each in chosen:
         examination.examine(each)
     return VerificationReport(
@@ -115,12 +125,15 @@ class _Examination:
     store: ObjectStore
     storage_options: Mapping[str, str] | None
     progress: Progress
+    decode: bool
     tables: int = 0
     rows: int = 0
     read: int = 0
     seen: set[str] = field(default_factory=set)
     problems: dict[str, Problem] = field(default_factory=dict)
     _inventories: set[str] = field(default_factory=set)
+    _ends_read: set[str] = field(default_factory=set)
+    _unreadable: set[str] = field(default_factory=set)
 
     def examine(self, backup_id: str) -> None:
         try:
@@ -148,19 +161,58 @@ class _Examination:
             text = "{:,} versions and {:,} files of {:,} bytes"
             stated = text.format(part.versions, part.files, part.size)
             self._tell(key, f"expected {stated}, found {text.format(*found)}")
-        self._check_files(inventory)
+        sizes = self._check_files(inventory)
         manifests = dict(zip(inventory.versions, self.store.map(self._manifest, inventory.versions), strict=True))
         if part.location == MANIFEST_TABLE:
             return
         self.tables += 1
         roots = roots_below(self.store, inventory, FILES)
-        heads = {version.branch: version for version in inventory.versions}
-        for version in heads.values():
+        heads = {version.branch: version for version in inventory.versions}.values()
+        stored = StoredFiles(self.store, sizes)
+        for version in inventory.versions:
             data = manifests[version]
-            if data is not None:
-                self._open(part, version, parse_manifest_file(mended_manifest(data, roots)))
+            if data is None:
+                continue
+            file = parse_manifest_file(mended_manifest(data, roots))
+            is_whole = self._check_version(inventory, version, file, stored)
+            if version in heads and is_whole:
+                self._scan(part, version, file)
 
-    def _check_files(self, inventory: Inventory) -> None:
+    def _check_version(
+        self, inventory: Inventory, version: StoredVersion, file: ManifestFile, stored: StoredFiles
+    ) -> bool:
+        """Compare files with what a version says of them; whether its rows can be read by that."""
+        base = file_key(branch_base(inventory.location, version.branch))
+        placed = [each for each in TableFiles(self.store, base).placed(file) if each.key is not None]
+        left_out = {file_key(each.what) for each in inventory.damaged}
+        found = [each for each in stored.problems(placed) if each.key not in left_out]
+        told = left_out | self._ends_read | {each.key for each in found}
+        ends = [each for each in placed if each.kind in {"data", "index"} and each.key not in told]
+        self._ends_read |= {str(each.key) for each in ends}
+        for each, text in zip(ends, self.store.map(self._end_problem, ends), strict=True):
+            if text is not None:
+                found.append(FileProblem(each, "content", text))
+        for problem in found:
+            self._tell(problem.key, f"{version.name}: {problem.text}")
+        self._unreadable |= {problem.key for problem in found}
+        return not any(each.key in self._unreadable | self.problems.keys() for each in placed)
+
+    def _end_problem(self, file: PlacedFile) -> str | None:
+        """What is wrong with the end of a data file, or of a file of an index."""
+        key = str(file.key)
+        try:
+            if file.kind == "data":
+                check_stated_files(self.store, {key: file.stated}, contents=True)
+            elif key.endswith(_LANCE_FILE) and (end := self.store.tail(key, len(MAGIC))[0]) != MAGIC:
+                return f"ends with {end!r}, expected {MAGIC!r}"
+        except NotFound:
+            return "expected a file, found none"
+        except (CorruptFile, InvalidTransaction) as error:
+            return str(error)
+        return None
+
+    def _check_files(self, inventory: Inventory) -> dict[str, int]:
+        """Compare the files of a table with its inventory; the sizes of those below its location, by key."""
         sizes = {meta.path: meta.size for meta in self.store.list(f"{FILES}/{inventory.location}")}
         copies = Copies(self.store, self.store)
 
@@ -183,6 +235,7 @@ class _Examination:
             self.read += file.size
             if problem is not None:
                 self._tell(file_key(file.key), problem)
+        return sizes
 
     def _manifest(self, version: StoredVersion) -> bytes | None:
         """The bytes of a manifest; None if it is not whole, which is told."""
@@ -198,10 +251,10 @@ class _Examination:
             self._tell(key, str(error))
         return None
 
-    def _open(self, part: BackedUpTable, version: StoredVersion, file: ManifestFile) -> None:
+    def _scan(self, part: BackedUpTable, version: StoredVersion, file: ManifestFile) -> None:
         uri = self.store.object_uri(file_key(branch_base(part.location, version.branch)))
         try:
-            found = count_staged(uri, file, self.storage_options)
+            found = count_staged(uri, file, self.storage_options, decode=self.decode)
         except LanceCoreError as error:
             self._tell(f"{part.table} {version.name}", str(error))
             return

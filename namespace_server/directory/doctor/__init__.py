@@ -5,7 +5,7 @@ catalog       the versions of `__manifest`, its rows, pins, tombstones, and what
 tables        the versions of one table against its rows
 kept          versions that only pins and dropped tables keep
 files         the files that a version names
-repairs       what the server itself would do: promote, put back, adopt, remove rows of versions that are gone
+repairs       what the server itself would do: promote, put back, adopt; remove rows of lost versions
 findings      findings, their severity, and the report
 """
 

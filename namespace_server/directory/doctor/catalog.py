@@ -46,7 +46,7 @@ def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot |
     found: list[Finding] = []
     files = _files_by_version(store)
     if not files:
-        return None, [Finding("catalog-unreadable", _VERSIONS, "expected a catalog, found no version of it")]
+        return None, [_without_versions(store)]
     newest = max(files)
     try:
         snapshot = ManifestTable(store).refresh_by_listing()
@@ -61,6 +61,21 @@ def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot |
     found += _check_history(store, files, snapshot)
     found += _check_newest(store, snapshot, files, now)
     return snapshot, found
+
+
+def _without_versions(store: ObjectStore) -> Finding:
+    """What a root without any version of a catalog is: damaged, or one in which none was made yet."""
+    traces = (store.first(MANIFEST_TABLE), store.first(HIGH_WATER_MARKS), store.first(KEPT_VERSIONS))
+    trace = next((meta.path for meta in traces if meta is not None), None)
+    if trace is None and _noted(store) is not None:
+        trace = NEWEST_VERSION_NOTE
+    if trace is not None:
+        return Finding("catalog-unreadable", _VERSIONS, f"expected a catalog, found no version of it, but {trace}")
+    tables = sorted(name for name in store.directories("") if name not in RESERVED)
+    if tables:
+        text = f"no catalog here, but {len(tables)} directories, such as {tables[0]}"
+        return Finding("no-catalog-of-tables", _VERSIONS, text)
+    return Finding("no-catalog", _VERSIONS, "no catalog here yet")
 
 
 def _files_by_version(store: ObjectStore) -> dict[int, ObjectMeta]:

@@ -30,6 +30,12 @@ class _Kind:
 
 
 KINDS: Final = {
+    "no-catalog": _Kind(Severity.NOTE, "the first change of a server, or of a client at this root, makes one"),
+    "no-catalog-of-tables": _Kind(
+        Severity.WARNING,
+        "restore the catalog from a backup if it is lost; to make one of tables of stock clients run "
+        "`lance-namespace adopt`",
+    ),
     "catalog-unreadable": _Kind(
         Severity.DAMAGE,
         "restore the named file of `__manifest` from a backup; without one, the version before it is the newest whole "
@@ -82,8 +88,12 @@ KINDS: Final = {
     ),
     "version-lost": _Kind(
         Severity.WARNING,
-        "run with --repair: the row of the version is removed, so that it is not listed",
-        repairable=True,
+        "a client may have removed it: restore the manifest from a backup; if there is none, run with --repair "
+        "--remove-lost: the row of the version is removed for good, so that it is not listed",
+    ),
+    "version-damaged": _Kind(
+        Severity.WARNING,
+        "restore the manifest from a backup, where its SHA-256 is its name; its row is needed for that, and stays",
     ),
     "not-promoted": _Kind(
         Severity.WARNING, "run with --repair, or let a server run: the manifest gets its name", repairable=True
@@ -110,9 +120,16 @@ KINDS: Final = {
         "restore the file from a backup; for the newest version, restore an earlier version of the table",
     ),
     "file-size": _Kind(Severity.DAMAGE, "restore the file from a backup: it is not as long as the version says"),
-    "old-file-missing": _Kind(Severity.WARNING, "an earlier version of the table cannot be read as a whole"),
-    "transaction-file-missing": _Kind(Severity.NOTE, "clients that commit over this version cannot tell conflicts"),
-    "index-missing": _Kind(Severity.WARNING, "make the index again"),
+    "file-unreadable": _Kind(Severity.DAMAGE, "restore the file from a backup: it is not what the version says"),
+    "old-file-missing": _Kind(
+        Severity.WARNING,
+        "restore the file from a backup: an earlier version of the table cannot be read as a whole",
+    ),
+    "transaction-file-missing": _Kind(
+        Severity.NOTE, "restore the file from a backup: clients that commit over this version cannot tell conflicts"
+    ),
+    "index-missing": _Kind(Severity.WARNING, "make the index again, or restore the file from a backup: queries fail"),
+    "index-damaged": _Kind(Severity.WARNING, "make the index again, or restore the file from a backup: queries fail"),
     "reference-unreadable": _Kind(Severity.WARNING, "restore the file from a backup, or remove it and make it again"),
     "tag-without-version": _Kind(Severity.WARNING, "delete the tag, or let it name another version"),
     "branch-reference-missing": _Kind(

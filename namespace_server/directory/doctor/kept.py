@@ -13,7 +13,7 @@ from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.manifest_reader import ManifestReader
-from namespace_server.directory.doctor.files import StoredFiles
+from namespace_server.directory.doctor.files import HEAD_CODES, TableFindings
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, Participant, VersionEntry, place_of
@@ -44,7 +44,7 @@ def check_kept_tables(
         if locations is None or kept.row.location in locations:
             found.setdefault(kept.row.location, {}).setdefault((kept.row.branch, kept.row.version), kept)
     for location, rows in found.items():
-        files = StoredFiles(store, location)
+        files = TableFindings(store, location)
         for kept in rows.values():
             yield from _check(store, snapshot, files, kept)
 
@@ -91,7 +91,7 @@ def _is_current(snapshot: CatalogSnapshot, row: VersionEntry) -> bool:
     return current is not None and current.identity == row.identity
 
 
-def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: StoredFiles, kept: _Kept) -> Iterator[Finding]:
+def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: TableFindings, kept: _Kept) -> Iterator[Finding]:
     row, code = kept.row, "dropped-table-lost" if kept.is_dropped_head else "kept-version-lost"
 
     def finding(place: str, text: str) -> Finding:
@@ -109,5 +109,5 @@ def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: StoredFiles, ke
         yield finding(row.canonical_path, str(error))
         return
     for each in files.check(row, file, is_head=True):
-        if each.code in {"file-missing", "file-size"}:
+        if each.code in HEAD_CODES.values():
             yield finding(each.place, each.text)

@@ -1,7 +1,8 @@
 """Repairs: what a server does by itself, done at once. Each change of the catalog is an ordinary commit with a record.
 
-Nothing is repaired that is not proved: a manifest gets a name if its bytes are those of the row, and a row goes if its
-manifest is at none of its names.
+Nothing is repaired that is not proved: a manifest gets a name if its bytes are those of the row. Nothing is made final
+that a backup can bring back: the row of a version whose manifest is gone stays, unless its removal is asked for; one
+whose manifest is damaged always stays.
 """
 
 from __future__ import annotations
@@ -26,12 +27,19 @@ from namespace_server.directory.model.object_ids import parse_id
 from namespace_server.directory.namespace import DirectoryNamespace
 
 _PROMOTED: Final = frozenset({"not-promoted", "taken-name"})
+_LOST: Final = "version-lost"
 _log = logging.getLogger(__name__)
 
 
-def repair(namespace: DirectoryNamespace, examination: Examination, report: ExaminationReport) -> ExaminationReport:
-    """Repair what is repairable, and examine the root again. It may be repeated at any time; raises as `examine`."""
-    wanted = [finding for finding in report.findings if finding.repairable]
+def repair(
+    namespace: DirectoryNamespace, examination: Examination, report: ExaminationReport, *, remove_lost: bool = False
+) -> ExaminationReport:
+    """Repair what is repairable, and examine the root again. It may be repeated at any time; raises as `examine`.
+
+    With `remove_lost` the rows of earlier versions go whose manifests are at none of their names. A manifest that is
+    put back later is of no row then. The catalog refuses that for versions that tags name.
+    """
+    wanted = [each for each in report.findings if each.repairable or (remove_lost and each.code == _LOST)]
     if not wanted:
         return report
     _promote(namespace, (finding for finding in wanted if finding.code in _PROMOTED))
@@ -79,7 +87,7 @@ def _repair(namespace: DirectoryNamespace, finding: Finding) -> None:
         if name is not None and name != finding.place:
             namespace.catalog.store.rename_if_absent(finding.place, name)
         namespace.read("list_table_versions", {"id": list(table_id), "branch": branch})
-    elif finding.code == "version-lost" and (row := _row_of(namespace, finding)) is not None:
+    elif finding.code == _LOST and (row := _row_of(namespace, finding)) is not None:
         versions = {"start_version": row.version, "end_version": row.version + 1}
         request = {"id": list(table_id), "branch": row.branch, "ranges": [versions]}
         namespace.write("batch_delete_table_versions", request)

@@ -22,7 +22,7 @@ from lance_core.tables.tags import Tags
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import find_contents
 from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
-from namespace_server.directory.doctor.files import StoredFiles
+from namespace_server.directory.doctor.files import TableFindings
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
 from namespace_server.directory.model.object_ids import join
@@ -44,7 +44,7 @@ class TableExamination:
         self._snapshot = snapshot
         self._table = table
         self._heads = heads
-        self._files = StoredFiles(store, table.location)
+        self._files = TableFindings(store, table.location)
         self._manifests = ManifestReader(store)
         self.versions = 0
 
@@ -114,8 +114,9 @@ class TableExamination:
             return renamed, found
         data = self._manifests.find_staged(replace(row, staged_path=staged))
         if data is None:
-            what = "nothing" if canonical is None else "another file"
-            code, text = "head-lost" if is_head else "version-lost", f"expected version {row.version}, found {what}"
+            what = "nothing" if canonical is None else f"{len(canonical):,} bytes that are not its manifest"
+            gone = "version-lost" if canonical is None else "version-damaged"
+            code, text = "head-lost" if is_head else gone, f"expected version {row.version}{_hash(row)}, found {what}"
         elif canonical is not None:
             code, text = "taken-name", f"expected the manifest of version {row.version}, found another file"
         else:
@@ -161,3 +162,8 @@ class TableExamination:
         directory = f"{versions_directory(base)}/"
         names = (path.removeprefix(directory) for path in self._files.sizes if path.startswith(directory))
         return any(named is not None and named[0] == version for named in map(parse_manifest_name, names))
+
+
+def _hash(row: VersionEntry) -> str:
+    """The name that a backup has for the manifest of a row."""
+    return f" with SHA-256 {row.sha256}" if row.sha256 else ""

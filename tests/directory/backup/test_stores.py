@@ -39,7 +39,7 @@ def test_a_directory_to_a_bucket_to_a_bucket_to_a_directory(
     try:
         BackupRun(ground.again().catalog, first).make()
         problems = verify(first, storage_options=options).problems
-        assert not [problem for problem in problems if opens or "cannot be opened" not in problem.text]
+        assert not [problem for problem in problems if opens or "cannot be read" not in problem.text]
         Restoration(first, root).restore()
         ground.root.rename(tmp_path / "away")
         on_bucket = Ground(tmp_path / "unused", root)

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import lance
 import orjson
+from pyroaring import BitMap
 
+from lance_core.format.deletion import encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
@@ -120,6 +122,13 @@ def cut(path: Path, left: int | None = None) -> None:
     path.write_bytes(data[: len(data) // 2 if left is None else left])
 
 
+def flip(path: Path, at: int | None = None) -> None:
+    """Another bit, by default in the middle."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 if at is None else at] ^= 4
+    path.write_bytes(data)
+
+
 @damage("catalog-unreadable")
 def newest_manifest_is_cut(place: Place) -> None:
     cut(place.catalog(place.newest))
@@ -142,6 +151,17 @@ def newest_row_file_is_cut(place: Place) -> None:
     [*_, fragment] = lance.dataset(str(place.root / "__manifest")).get_fragments()
     [file] = fragment.data_files()
     cut(place.root / "__manifest/data" / file.path)
+
+
+@damage("no-catalog-of-tables")
+def catalog_and_its_traces_are_missing(place: Place) -> None:
+    shutil.rmtree(place.root / "__manifest")
+    shutil.rmtree(place.root / "_staging")
+
+
+@damage("catalog-unreadable")
+def catalog_is_missing(place: Place) -> None:
+    shutil.rmtree(place.root / "__manifest")
 
 
 @damage("catalog-unreadable")
@@ -345,7 +365,12 @@ def old_version_is_missing(place: Place) -> None:
     place.version(U, 2).unlink()
 
 
-@damage("version-lost")
+@damage("version-damaged")
+def manifest_of_an_old_version_has_another_bit(place: Place) -> None:
+    flip(place.version(U, 2))
+
+
+@damage("version-damaged")
 def old_version_is_another_file(place: Place) -> None:
     shutil.copy(place.version(T, 2), place.version(U, 2))
 
@@ -457,9 +482,52 @@ def transaction_file_is_missing(place: Place) -> None:
     (place.location(U) / "_transactions" / file.manifest.transaction_file).unlink()
 
 
+@damage("transaction-file-missing")
+def transaction_file_is_cut(place: Place) -> None:
+    file = parse_manifest_file(place.version(U, 3).read_bytes())
+    cut(place.location(U) / "_transactions" / file.manifest.transaction_file)
+
+
+def _deletion_file(place: Place) -> Path:
+    [path] = (place.location(T) / "_deletions").iterdir()
+    return path
+
+
+@damage("file-unreadable", "old-file-missing")
+def deletion_file_is_cut(place: Place) -> None:
+    cut(_deletion_file(place))
+
+
+@damage("file-unreadable", "old-file-missing")
+def deletion_file_is_empty(place: Place) -> None:
+    cut(_deletion_file(place), 0)
+
+
+@damage("file-unreadable", "old-file-missing")
+def deletion_file_has_another_bit(place: Place) -> None:
+    flip(_deletion_file(place), -9)
+
+
+@damage("file-unreadable", "old-file-missing")
+def deletion_file_has_the_rows_of_another_one(place: Place) -> None:
+    message, data = encode_deletion_file(BitMap([0, 1]), read_version=1)
+    assert message.num_deleted_rows == 2
+    _deletion_file(place).write_bytes(data)
+
+
 @damage("index-missing")
 def index_is_missing(place: Place) -> None:
     shutil.rmtree(place.location(T) / "_indices")
+
+
+@damage("index-missing")
+def one_file_of_an_index_is_missing(place: Place) -> None:
+    min((place.location(T) / "_indices").rglob("*.lance")).unlink()
+
+
+@damage("index-damaged")
+def one_file_of_an_index_is_cut(place: Place) -> None:
+    cut(max((place.location(T) / "_indices").rglob("*.lance")))
 
 
 @damage("reference-unreadable")

@@ -65,7 +65,7 @@ def test_each_damage_is_found_and_nothing_else(place: Place, name: str) -> None:
 def test_enough_kinds_are_planted() -> None:
     planted = {code for _, expected in DAMAGES.values() for code in expected}
     assert len(DAMAGES) >= 40
-    assert KINDS.keys() - planted == {"catalog-rows-disagree", "not-checked"}
+    assert KINDS.keys() - planted == {"catalog-rows-disagree", "not-checked", "no-catalog"}
 
 
 REPAIRED = sorted(name for name, (_, expected) in DAMAGES.items() if any(KINDS[code].repairable for code in expected))
@@ -110,12 +110,12 @@ def test_a_repair_that_dies_is_repeated(place: Place, tmp_path: Path, name: str,
         store.fail(fault, nth=number)
         found = examination(root)
         try:
-            repair(Ground(root, store).namespace, found, found.examine())
+            repair(Ground(root, store).namespace, found, found.examine(), remove_lost=True)
         except Crashed:
             pass
         else:
             dies = False
-        report = repair(Ground(root).namespace, found, found.examine())
+        report = repair(Ground(root).namespace, found, found.examine(), remove_lost=True)
         assert codes(report) <= {"quarantined-file"}, list(report.lines())
         shutil.rmtree(root)
     assert number > 1
@@ -174,7 +174,7 @@ def test_a_sample_and_heads_cost_less(place: Place) -> None:
         assert report.findings == ()
         costs.append(store.cost.requests)
     assert costs == sorted(costs, reverse=True)
-    assert costs[0] - costs[1] == 5 + 2  # the versions below the heads
+    assert costs[0] - costs[1] == 2 * (5 + 2)  # manifests and transaction files of the versions below the heads
 
 
 def test_the_command(place: Place) -> None:
@@ -189,6 +189,10 @@ def test_the_command(place: Place) -> None:
     status, said = run("--json")
     assert (status, json.loads(said)["worst"]) == (1, "warning")
     status, said = run("--repair")
+    assert status == 1
+    assert "restore the manifest from a backup" in said
+    assert run("--remove-lost")[0] == 2
+    status, said = run("--repair", "--remove-lost")
     assert status == 0
     assert "repaired: version-lost" in said
     DAMAGES["head_is_missing"][0](place)
@@ -199,6 +203,34 @@ def test_the_command(place: Place) -> None:
 
 
 def test_a_root_without_a_catalog(tmp_path: Path) -> None:
-    report = examination(tmp_path / "none").examine()
-    assert codes(report) == {"catalog-unreadable"}
+    """It may be served already, and have had no change."""
+    done = CliRunner().invoke(cli, ["doctor", str(tmp_path / "none")])
+    assert (done.exit_code, "no catalog here yet" in done.stdout) == (0, True)
     assert not (tmp_path / "none").exists()
+    Ground(tmp_path / "none").catalog.sweep()
+    assert codes(examination(tmp_path / "none").examine()) == {"no-catalog"}
+
+
+@pytest.mark.parametrize("name", ["manifest_of_an_old_version_has_another_bit", "old_version_is_missing"])
+def test_a_repair_makes_nothing_final(place: Place, name: str) -> None:
+    """A manifest that is put back from a backup, after a repair and a collection, is that of its row."""
+    manifest = place.version(U, 2)
+    before, ids = manifest.read_bytes(), place.ground.open(U, 2).to_table()["id"].to_pylist()
+    DAMAGES[name][0](place)
+    found = examination(place.root)
+    damaged = name != "old_version_is_missing"  # which a client may have removed, so that it is removed on request
+    report = repair(Ground(place.root).namespace, found, found.examine(), remove_lost=damaged)
+    assert codes(report) == DAMAGES[name][1]
+    manifest.write_bytes(before)
+    assert found.examine().findings == ()
+    assert place.ground.open(U, 2).to_table()["id"].to_pylist() == ids
+
+
+def test_a_table_with_a_log_is_sound(ground: Ground) -> None:
+    """Its index, which holds metadata of the table, has no files."""
+    ground.make_table(*T)
+    ground.open(T).initialize_mem_wal(maintained_indexes=[])
+    ground.read("list_table_versions", id=T)
+    ground.catalog.sweep()
+    assert [index["name"] for index in ground.open(T).list_indices()] == ["__lance_mem_wal"]
+    assert examination(ground.root).examine().findings == ()
