@@ -33,7 +33,7 @@ from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
-from namespace_server.directory.model.object_ids import ChainKey, join
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.unmanaged_versions import never_adopted
@@ -254,9 +254,47 @@ class StoredCatalog:
         if chains:
             self._finish_removals(chains)
         decided = self.committer.commit(batches)
+        if chains:
+            decided = self._decide_again(decided)
         for pending in decided:
             self.branch_refs.note_forks(pending, self.table)
         return decided
+
+    def _decide_again(self, decided: Sequence[PendingBatch]) -> list[PendingBatch]:
+        """The verdicts, after deciding again what was rejected and names branches that clients deleted (M8)."""
+        chains = [self._rejected_branches(pending) for pending in decided]
+        try:
+            deleted = {chain for chain in set().union(*chains) if self.forget_if_deleted(self.table.current, *chain)}
+        except LanceCoreError as error:
+            logger.warning("whether branches were deleted is not known: %s", error)
+            return list(decided)
+        again = [number for number, named in enumerate(chains) if named & deleted]
+        verdicts = dict(zip(again, self.committer.commit([decided[number].batch for number in again]), strict=True))
+        return [verdicts.get(number, pending) for number, pending in enumerate(decided)]
+
+    @staticmethod
+    def _rejected_branches(pending: PendingBatch) -> set[tuple[ObjectId, str]]:
+        """The branches that a rejected batch names."""
+        verdict = pending.verdict
+        if not isinstance(verdict, LanceNamespaceError) or isinstance(verdict, CatalogBusy | CommitOutcomeUnknown):
+            return set()
+        return {(table_id, branch) for table_id, branch in chains_of(pending.batch.operations) if branch is not None}
+
+    def forget_if_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
+        """Whether a client deleted a branch by path (M8). If so, its rows go in flips of their own, if they can now.
+
+        Raises `StorageError` if that cannot be told.
+        """
+        if not self.branch_refs.is_deleted(snapshot, table_id, branch):
+            return False
+        self.record_maintenance.remove(snapshot.versions(table_id, branch))
+        try:
+            self.flush_record_maintenance()
+        except (LanceCoreError, LanceNamespaceError) as error:
+            logger.warning(
+                "the rows of branch %s of %s, which was deleted, stay for now: %s", branch, join(table_id), error
+            )
+        return True
 
     def _finish_removals(self, chains: Iterable[ChainKey]) -> None:
         """Finish the removal of deleted branches whose names are used again (B2)."""

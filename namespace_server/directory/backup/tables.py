@@ -42,6 +42,7 @@ from namespace_server.directory.backup.records import (
     state_of,
     version_of,
 )
+from namespace_server.directory.committing.deleted_branches import is_deleted_branch
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
 from namespace_server.directory.model.object_ids import join
@@ -228,6 +229,11 @@ class TableBackups:
         self._check_outside(location, inventory.outside)
         return inventory
 
+    def _is_deleted(self, table: TableEntry, branch: str | None) -> bool:
+        """Whether a client deleted the branch by path, so that its rows are about to go (M8)."""
+        head = self.snapshot.head(table.id, branch)
+        return head is not None and is_deleted_branch(self.store, self.snapshot, head)
+
     def _copy(
         self,
         table: TableEntry,
@@ -267,7 +273,7 @@ class TableBackups:
             else:
                 damaged += (LeftOut(problem.key, f"{version_of(row).name}: {problem.text}") for problem in problems)
         for row, text in missing.items():
-            if place_of(row) in heads and self._is_current(row):
+            if place_of(row) in heads and self._is_current(row) and not self._is_deleted(table, row.branch):
                 raise CorruptFile(f"table {join(table.id)}: version {row.version}, the newest of its branch: {text}")
         whole = [each for row, each in needs if row not in missing]
         kept, left_out = references.of((each.version.branch, each.version.version) for each in whole)

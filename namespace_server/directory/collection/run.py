@@ -50,7 +50,7 @@ from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
 from namespace_server.directory.collection.table_retention import find_superseded
-from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
@@ -184,6 +184,8 @@ class Collector:
         self._store.delete_all(runs.finished_before(now - _PLANS_KEPT))
         self._progress("close")
         purged = self._close(fenced, terms.now_ms)
+        if search.deleted_branches:
+            self._commit(partial(_forget, heads=tuple(search.deleted_branches)))
         if not tables:
             write_seen(self._store, seen_after(choice, search, found, gone.waiting, now))
         swept = sweep.swept
@@ -331,6 +333,13 @@ def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
     )
     purges = claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms)
     return fence.then(end_leases(snapshot, terms.now_ms), purges)
+
+
+def _forget(snapshot: CatalogSnapshot, heads: Collection[VersionEntry]) -> Changes:
+    """The removal of all rows of branches that clients deleted, by their newest versions (M8)."""
+    gone = [head for head in heads if snapshot.head(head.table_id, head.branch) == head]
+    rows = (row for head in gone for row in snapshot.versions(head.table_id, head.branch))
+    return changes_of((), frozenset(row.object_id for row in rows))
 
 
 def _check_owned(snapshot: CatalogSnapshot, tables: Collection[ObjectId]) -> None:

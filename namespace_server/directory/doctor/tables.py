@@ -21,6 +21,7 @@ from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import find_contents
+from namespace_server.directory.committing.deleted_branches import is_deleted_branch
 from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
 from namespace_server.directory.doctor.files import TableFindings
 from namespace_server.directory.doctor.findings import Finding
@@ -46,12 +47,18 @@ class TableExamination:
         self._heads = heads
         self._files = TableFindings(store, table.location)
         self._manifests = ManifestReader(store)
+        self._deleted: set[str] = set()
         self.versions = 0
 
     def findings(self) -> Iterator[Finding]:
         """What is not as the rows say. Raises `StorageError`."""
         for branch in self._snapshot.chains(self._table.id):
             rows = list(self._snapshot.versions(self._table.id, branch))
+            if rows and is_deleted_branch(self._store, self._snapshot, rows[-1]):
+                self._deleted.add(branch or "")
+                place = f"{self._table.location}/{BRANCHES_DIRECTORY}/{branch}"
+                yield self._finding("branch-deleted", place, "a client deleted the branch; its rows are there")
+                continue
             yield from self._check_names(rows)
             yield from self._check_rows(rows)
         yield from self._check_references()
@@ -147,7 +154,7 @@ class TableExamination:
         yield from self._check_branches(branches)
 
     def _check_branches(self, branches: dict[str, BranchContents]) -> Iterator[Finding]:
-        rows = set(self._snapshot.branches(self._table.id))
+        rows = set(self._snapshot.branches(self._table.id)) - self._deleted
         for name in sorted(rows - branches.keys()):
             place = f"{self._table.location}/_refs/branches/{name}.json"
             yield self._finding("branch-reference-missing", place, f"branch {name} has rows, and no reference")
@@ -156,7 +163,7 @@ class TableExamination:
             yield self._finding("branch-without-rows", place, f"branch {name} has a reference, and no row")
 
     def _is_there(self, branch: str | None, version: int) -> bool:
-        if self._snapshot.version_entry(self._table.id, branch, version) is not None:
+        if branch not in self._deleted and self._snapshot.version_entry(self._table.id, branch, version) is not None:
             return True
         base = self._table.location if branch is None else f"{self._table.location}/{BRANCHES_DIRECTORY}/{branch}"
         directory = f"{versions_directory(base)}/"

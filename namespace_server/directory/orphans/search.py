@@ -22,9 +22,10 @@ from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectMeta, ObjectStore
+from namespace_server.directory.committing.deleted_branches import is_deleted_branch
 from namespace_server.directory.committing.staged_bundles import StagedBundles, bundles_of
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.entries import place_of
+from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
@@ -123,6 +124,7 @@ class Search:
         }
         self._bundles = StagedBundles(store)
         self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs)
+        self._deleted_branches: list[VersionEntry] = []
 
     @property
     def listings(self) -> Mapping[str, KnownFiles]:
@@ -133,6 +135,11 @@ class Search:
     def naming_others(self) -> Collection[str]:
         """The locations of manifests that may name files of other tables."""
         return self._survey.naming_others
+
+    @property
+    def deleted_branches(self) -> Sequence[VersionEntry]:
+        """The newest versions of branches that clients deleted by path, as the report met them (M8)."""
+        return self._deleted_branches
 
     def look(self) -> None:
         """List the files, then read the manifests. Raises as `find_orphans`."""
@@ -218,6 +225,7 @@ class Search:
         """
         before, newest = self._snapshot, self._newest
         lost: dict[str, str] = {}
+        self._deleted_branches.clear()
         for table_id in newest.all_tables():
             for branch in newest.chains(table_id):
                 head, known = newest.head(table_id, branch), before.head(table_id, branch)
@@ -227,7 +235,10 @@ class Search:
                     paths = [path for path in (row.canonical_path, staged, row.canonical_path) if path]
                     if any(self._survey.has_read(path) or self._add_published(path, row.location) for path in paths):
                         continue
-                    if row == head:  # the manifest of another version is gone (rule M5)
+                    # The manifest of another version is gone (M5).
+                    if row == head and is_deleted_branch(self._store, newest, row):
+                        self._deleted_branches.append(row)
+                    elif row == head:
                         lost[row.location] = (
                             f"version {row.version} of {join(table_id)}: expected its manifest at "
                             f"{row.canonical_path}, found none"

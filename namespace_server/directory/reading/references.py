@@ -76,11 +76,10 @@ def _forming(
     snapshot = context.about(table.id)
     found: dict[str, BranchContents] = {}
     for name in snapshot.branches(table.id) if snapshot.managed else ():
-        refs = context.catalog.branch_refs
-        if name in branches or refs.is_deleted(snapshot, table.id, name):
+        if name in branches or context.catalog.forget_if_deleted(snapshot, table.id, name):
             continue
         try:
-            contents = refs.beginning(snapshot, table.id, name)
+            contents = context.catalog.branch_refs.beginning(snapshot, table.id, name)
         except NotFound:  # removed meanwhile
             continue
         if contents is not None:

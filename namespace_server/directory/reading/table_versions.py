@@ -70,7 +70,9 @@ def find(context: ReadContext, table: TableEntry, branch: str | None, version: i
         return wanted[-1] if wanted else None
     head = snapshot.head(table.id, branch)
     if head is None or version is None or version == head.version:
-        return None if head is None or context.is_deleted(head) or _is_removed_head(context, head) else head
+        if head is None or context.is_deleted(head) or _is_removed_head(context, head):
+            return None
+        return None if branch is not None and context.catalog.forget_if_deleted(snapshot, table.id, branch) else head
     entry = snapshot.version_entry(table.id, branch, version)
     if entry is None or context.is_deleted(entry):
         return None
@@ -112,12 +114,12 @@ def _existing(
             "a cleanup"
         )
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
-        if branch is None or not context.catalog.branch_refs.is_deleted(snapshot, table.id, branch):
-            return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
-        context.catalog.record_maintenance.remove(snapshot.versions(table.id, branch))
-        context.catalog.flush_record_maintenance()
-        return []
+        if branch is not None and context.catalog.forget_if_deleted(snapshot, table.id, branch):
+            return []
+        return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
     present = {found.version for found in list_versions(context.catalog.store, head.base)}
+    if not present and branch is not None and context.catalog.forget_if_deleted(snapshot, table.id, branch):
+        return []
     existing: list[VersionEntry] = []
     absent: list[VersionEntry] = []
     for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
@@ -157,9 +159,7 @@ def _gone(context: ReadContext, head: VersionEntry, entries: list[VersionEntry])
 def _is_no_branch(context: ReadContext, table: TableEntry, branch: str) -> bool:
     snapshot = context.about(table.id)
     head = snapshot.head(table.id, branch) if snapshot.managed else None
-    return (
-        head is None or context.is_deleted(head) or context.catalog.branch_refs.is_deleted(snapshot, table.id, branch)
-    )
+    return head is None or context.is_deleted(head) or context.catalog.forget_if_deleted(snapshot, table.id, branch)
 
 
 def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[TableVersionJson]:

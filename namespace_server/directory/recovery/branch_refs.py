@@ -12,6 +12,7 @@ from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
 from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
+from namespace_server.directory.committing.deleted_branches import is_deleted_branch, is_there
 from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
@@ -92,7 +93,7 @@ class BranchRefs:
         if table is None or first is None:
             return True
         path = branch_path(table.location, branch)
-        if self._exists(path):
+        if is_there(self._store, path):
             return True
         try:
             written = self._store.head(first.canonical_path).last_modified
@@ -154,22 +155,8 @@ class BranchRefs:
         )
 
     def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
-        """Whether a client deleted the branch: its ref and all its manifests are gone, staged ones too.
-
-        Staged names are looked at first: a version that is promoted meanwhile is found under its canonical name.
-        """
+        """Whether a client deleted the branch by path; see `is_deleted_branch`. Raises `StorageError`."""
         head = snapshot.head(table_id, branch)
-        if head is None or (
-            not self._promoter.is_promoted(head, snapshot) and self._promoter.is_staged(head, snapshot)
-        ):
+        if head is None:
             return False
-        if list_versions(self._store, head.base):
-            return False
-        return not self._exists(branch_path(head.location, branch))
-
-    def _exists(self, path: str) -> bool:
-        try:
-            self._store.head(path)
-        except NotFound:
-            return False
-        return True
+        return is_deleted_branch(self._store, snapshot, head, was_promoted=self._promoter.is_promoted(head, snapshot))

@@ -180,7 +180,7 @@ def _find_target(context: ChangeContext, request: Request) -> _Target:
     if table is None:
         raise table_not_found(table_id)
     if branch is not None and (
-        snapshot.head(table_id, branch) is None or context.catalog.branch_refs.is_deleted(snapshot, table_id, branch)
+        snapshot.head(table_id, branch) is None or context.catalog.forget_if_deleted(snapshot, table_id, branch)
     ):
         raise TableBranchNotFoundError(f"table {join(table_id)}: branch {branch!r} does not exist")
     entry = table_versions.find(ReadContext(context.catalog, snapshot), table, branch, version)

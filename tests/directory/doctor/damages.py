@@ -546,6 +546,12 @@ def reference_of_a_branch_is_missing(place: Place) -> None:
     (place.location(T) / f"_refs/branches/{B}.json").unlink()
 
 
+@damage("branch-deleted")
+def branch_is_deleted_by_path(place: Place) -> None:
+    (place.location(T) / f"_refs/branches/{B}.json").unlink()
+    shutil.rmtree(place.location(T) / f"tree/{B}")
+
+
 @damage("branch-without-rows")
 def branch_was_made_by_path(place: Place) -> None:
     place.ground.open(U).create_branch("mine")
