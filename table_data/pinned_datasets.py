@@ -10,7 +10,7 @@ from lance.namespace import RestNamespace
 
 from lance_core.data import commit_time
 from table_data.batch_operations import TableId, VersionIdentity
-from table_data.errors import VersionGone
+from table_data.errors import InvalidCall, VersionGone
 from table_data.pylance_errors import explained
 from table_data.staging.handles import ReadOnlyTable, session_of
 
@@ -80,11 +80,30 @@ class DatasetSource:
 class PinnedDataset(ReadOnlyTable):
     """A dataset of pylance at a version that the catalog named. Its methods that commit raise `InvalidCall`.
 
+    So do those that ask for, or go to, the newest version in storage, which is of another catalog version. So readers
+    that take a dataset and open its newest version, as `polars.scan_lance` does, fail with the right call as message.
+
     Attributes:
         pinned: What it is of.
     """
 
     pinned: DatasetSource
+
+    @property
+    def latest_version(self) -> int:
+        """Raises `InvalidCall`."""
+        raise InvalidCall(self._stays("latest_version"))
+
+    def checkout_latest(self) -> None:
+        """Raises `InvalidCall`."""
+        raise InvalidCall(self._stays("checkout_latest"))
+
+    def _stays(self, method: str) -> str:
+        name, pinned = ".".join(self.pinned.id), self.pinned
+        return (
+            f"{method}: {name} stays at version {pinned.version}, of catalog version {pinned.catalog_version}. Name it "
+            "to a reader that looks for the newest: polars.scan_lance(dataset, version=dataset.version)"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.pinned.open, ()

@@ -6,10 +6,15 @@ import copy
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import lance
+import polars as pl
 import pytest
+from datafusion import SessionContext
+from lance import FFILanceTableProvider
 
 from namespace_client import Catalog, InvalidCall, NotFound
 from table_data.errors import VersionGone
@@ -125,3 +130,74 @@ def test_its_text_names_the_table_and_shows_no_secret(local: Scene) -> None:
         dataset = catalog.dataset("t")
     assert "ml.t at version 1" in repr(dataset)
     assert "hush" not in repr(dataset) + repr(dataset.pinned)
+
+
+def _by_polars(dataset: lance.LanceDataset) -> int:
+    return int(pl.scan_pyarrow_dataset(dataset).select(pl.len()).collect().item())
+
+
+def _by_polars_and_version(dataset: lance.LanceDataset) -> int:
+    return int(pl.scan_lance(dataset, version=dataset.version).select(pl.len()).collect().item())
+
+
+def _by_duckdb(dataset: lance.LanceDataset) -> int:
+    with duckdb.connect() as connection:
+        connection.register("t", dataset)
+        [(count,)] = connection.sql("SELECT count(*) FROM t").fetchall()
+    return int(count)
+
+
+def _by_datafusion(dataset: lance.LanceDataset) -> int:
+    context = SessionContext()
+    context.register_table("t", FFILanceTableProvider(dataset))
+    return int(context.sql("SELECT count(*) AS n FROM t").to_pylist()[0]["n"])
+
+
+def _by_fragments(dataset: lance.LanceDataset) -> int:
+    return sum(fragment.to_table().num_rows for fragment in dataset.get_fragments())
+
+
+def _in_a_pickle(dataset: lance.LanceDataset) -> int:
+    return int(pickle.loads(pickle.dumps(dataset)).to_table().num_rows)
+
+
+ENGINES = [_by_polars, _by_polars_and_version, _by_duckdb, _by_datafusion, _by_fragments, _in_a_pickle]
+
+
+@pytest.mark.parametrize("count", ENGINES, ids=lambda engine: engine.__name__.lstrip("_"))
+def test_an_engine_stays_at_the_version_while_others_commit(
+    local: Scene, count: Callable[[lance.LanceDataset], int]
+) -> None:
+    local.make("t", 1)
+    before = local.catalog_version()
+    dataset = local.catalog.dataset("t")
+    with local.catalog.begin() as tx:
+        tx.append("t", rows(2))
+    with local.catalog.begin() as tx:
+        tx.delete("t", "id = 1")
+    assert count(dataset) == 1
+    assert count(local.catalog.at(before).dataset("t")) == 1
+    assert count(local.catalog.dataset("t")) == 1
+    assert ids(dataset) == [1]
+    assert ids(local.catalog.dataset("t")) == [2]
+
+
+def test_two_versions_in_one_query_of_polars(local: Scene) -> None:
+    local.make("t", 1)
+    before = local.catalog.dataset("t")
+    with local.catalog.begin() as tx:
+        tx.append("t", rows(2))
+    after = local.catalog.dataset("t")
+    then, now = (pl.scan_lance(each, version=each.version) for each in (before, after))
+    assert now.join(then, on="id", how="anti").select("id").collect().rows() == [(2,)]
+
+
+def test_a_reader_that_looks_for_the_newest_version_is_refused(local: Scene) -> None:
+    """Polars opens the newest version of a dataset without a word, and merges two of one table in one query."""
+    local.make("t", 1)
+    dataset = local.catalog.dataset("t")
+    with pytest.raises(InvalidCall, match=r"t stays at version 1, .*scan_lance\(dataset, version=dataset.version\)"):
+        pl.scan_lance(dataset).collect()
+    with pytest.raises(InvalidCall, match="checkout_latest: "):
+        dataset.checkout_latest()
+    assert ids(dataset) == [1]
