@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar, cast, get_origin, get_type_hints
 
@@ -30,9 +30,19 @@ from namespace_server.rest.request.headers import (
     read_id,
     read_idempotency_key,
     read_least_version,
-    read_name,
     read_pin,
     read_query,
+)
+from namespace_server.rest.request.ids import (
+    Id,
+    Place,
+    as_segment,
+    choose,
+    choose_name,
+    kind_of,
+    read_ids,
+    read_place,
+    writes_forms,
 )
 from namespace_server.rest.request.rows import RowsBody
 from namespace_server.rest.service import CatalogService
@@ -53,6 +63,7 @@ class QueryModel:
         return parse_query(query_string, self._adapter, self._repeated)
 
 
+_OF_NAMESPACES: Final = frozenset({"create_namespace", "drop_namespace", "undrop_namespace"})
 ANY_QUERY: Final = QueryModel(QueryParameters)
 _BRANCH: Final = QueryModel(BranchQuery)
 
@@ -100,6 +111,11 @@ class Exchange:
         return self.segments[0] if self.segments else ""
 
     @property
+    def place(self) -> Place:
+        """Where the ids of the request are. Raises `InvalidInputError` (13)."""
+        return read_place(self.headers, self.scope["route_path"])
+
+    @property
     def pin(self) -> int | None:
         """The catalog version to answer at, if the request names one. Raises `InvalidInputError` (13)."""
         return read_pin(self.headers)
@@ -125,12 +141,44 @@ class Exchange:
         bound = self.service.limits.read_body if limit is None else limit
         return await self.service.bodies.read(self.receive, self.headers, bound)
 
+    async def route(self, query: Mapping[str, str], body: bytes = b"") -> Id:
+        """The id in the path, below the place of the request.
+
+        A `+` in it is what the client, the id in a JSON `body` or the catalog says. Other servers that the request is
+        handed to read what was decided. Raises `InvalidInputError` (13), also where nothing decides.
+        """
+        segment = self.segment
+        if "+" not in segment:
+            return read_id(segment, query)
+        readings = read_ids(segment, query, form=self._writes_forms)
+        found = readings[0] if len(readings) == 1 else await self._choose(readings, body)
+        self.scope["raw_path"] = self.scope["raw_path"].replace(segment.encode(), as_segment(found, query), 1)
+        return found
+
+    @property
+    def _writes_forms(self) -> bool:
+        return writes_forms(self.headers, self.scope["query_string"])
+
+    async def _choose(self, readings: Sequence[Id], body: bytes) -> Id:
+        limits, service = self.service.limits, self.service
+        decode = partial(decode_object, body, limits, values=limits.values, optional=True)
+        named = (await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()).get("id")
+        if isinstance(named, list) and named:
+            return named if named in readings else readings[0]  # which is refused as another one
+        existing = await service.existing(
+            replace(self.place, kind=kind_of(self.scope["route_path"])), readings, self.pin
+        )
+        return choose(self.scope["operation"], readings, existing)
+
     async def change(self, *, optional: bool = False) -> EncodedBody:
         """The body of a change of the catalog. Raises `InvalidInputError` (13)."""
         limits = self.service.limits
         data = await self.read_body(limits.body)
-        route = read_id(self.segment, read_query(self.scope["query_string"])) if self.segment else None
-        decode = partial(decode_body, data, limits, values=limits.values, route=route, optional=optional)
+        place = self.place
+        route = await self.route(read_query(self.scope["query_string"]), data) if self.segment else None
+        if place.database and route == [] and self.scope["operation"] in _OF_NAMESPACES:
+            raise InvalidInputError(f"{self.scope['operation']}: the root namespace of a database cannot be changed")
+        decode = partial(decode_body, data, limits, values=limits.values, route=route, place=place, optional=optional)
         return EncodedBody(decode, data)
 
     async def table_request(
@@ -150,12 +198,12 @@ class Exchange:
         """
         data = await self.read_body(self.service.limits.data.query if large else None)
         given, parameters = query.parse(self.scope["query_string"])
-        limits, route = self.service.limits, read_id(self.segment, given)
+        limits, place, route = self.service.limits, self.place, await self.route(given, data)
 
         def decode() -> R:
-            body = decode_body(data, limits, values=limits.values, route=route, optional=optional)
+            body = decode_body(data, limits, values=limits.values, route=route, place=place, optional=optional)
             if named is not None:
-                body[named] = _named_in_path(named, self.segments[-1], body.get(named))
+                body[named] = choose_name(named, self.segments[-1], body.get(named), form=self._writes_forms)
             return kind.validate_python({**parameters, **body})
 
         if len(data) < LARGE_BODY:
@@ -172,10 +220,10 @@ class Exchange:
         given, parameters = _BRANCH.parse(self.scope["query_string"])
         limits = self.service.limits
         metadata = decode_object(data, limits, values=limits.values)
-        request = {**parameters, "id": read_id(self.segment, given), "metadata": metadata}
+        request = {**parameters, "id": self.place.absolute(await self.route(given)), "metadata": metadata}
         return TableBody(kind.validate_python(request), len(data))
 
-    def rows(self, query: QueryModel) -> RowsRequest:
+    async def rows(self, query: QueryModel) -> RowsRequest:
         """A request whose body is an Arrow IPC stream or file, and whose fields are in the query.
 
         Raises `InvalidInputError` (13), `pydantic.ValidationError`.
@@ -184,16 +232,5 @@ class Exchange:
         given, parameters = query.parse(self.scope["query_string"])
         body = RowsBody(self.receive, self.headers, digested=IDEMPOTENCY_KEY in self.headers)
         # The parameters have the names and the types of the fields of the request.
-        request = cast("TableRequest", {**parameters, "id": read_id(self.segment, given)})
+        request = cast("TableRequest", {**parameters, "id": self.place.absolute(await self.route(given))})
         return RowsRequest(request, body)
-
-
-def _named_in_path(field: str, segment: str, given: object) -> object:
-    """A name that is in the path, and may be in the body too. Raises `InvalidInputError` (13).
-
-    The body decides: stock clients write a space in a path as `+`.
-    """
-    name = read_name(segment)
-    if given is not None and given not in {name, name.replace("+", " ")}:
-        raise InvalidInputError(f"request body names {field} {str(given)[:200]!r}, the route names {name[:200]!r}")
-    return name if given is None else given

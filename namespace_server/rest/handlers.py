@@ -11,7 +11,8 @@ Refusal         an operation that is not served
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
@@ -29,6 +30,7 @@ from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
+from namespace_server.rest.request.ids import Id, Place
 from namespace_server.rest.responses import RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler
 from namespace_server.rest.service import CatalogService
@@ -56,14 +58,23 @@ class Read:
             service, pin = exchange.service, exchange.pin
             body = await exchange.read_body() if self.body else b""
             query: bytes = exchange.scope["query_string"]
-            # Every principal sees the same catalog, so the principal is no part of the key.
-            key = None if pin is not None else (operation, exchange.scope["path"], query, body)
+            place = exchange.place
+            # Every principal sees the same catalog, so the principal is no part of the key. What a `+` in the path
+            # stands for may be another name later.
+            asked = operation
+            if place.database and operation == "list_all_tables" and exchange.scope["raw_path"].endswith(b"/"):
+                asked = "list_tables"  # lancedb's remote client wants names, and ends the path so; others want ids
+            is_fixed = pin is None and "+" not in exchange.segment
+            key = (asked, exchange.scope["path"], query, body, place.database) if is_fixed else None
             answer = None if key is None else service.cached(key)
             if answer is None:
-                decode = partial(self._request, exchange, parameters, query, body, has_id=has_id)
+                parsed, given = parse_query(query, parameters)
+                route = await exchange.route(parsed, body) if has_id else None
+                decode = partial(self._request, exchange, body, parsed, given, route)
                 request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
-                answer = await service.read(operation, request, at=pin, key=key)
+                answer = await service.read(asked, request, at=pin, key=key)
             service.saw(answer.catalog_version)
+            answer = _relative(answer, place)
             return Success(b"" if self.silent else answer.json, answer.catalog_version)
 
         return answer
@@ -71,28 +82,30 @@ class Read:
     def _request(
         self,
         exchange: Exchange,
-        parameters: TypeAdapter[QueryParameters],
-        query_string: bytes,
         body: bytes,
-        *,
-        has_id: bool,
+        query: Mapping[str, str],
+        given: Mapping[str, object],
+        route: Id | None,
     ) -> JsonObject:
-        query, given = parse_query(query_string, parameters)
-        named = read_id(exchange.segment, query) if has_id else None
         request: JsonObject = {}
+        place = exchange.place
         if self.body:
             limits = exchange.service.limits
-            request = decode_body(body, limits, values=limits.read_values, route=named, optional=self.optional)
-        elif named is not None:
-            request["id"] = named
+            request = decode_body(
+                body, limits, values=limits.read_values, route=route, place=place, optional=self.optional
+            )
+        elif route is not None:
+            request["id"] = place.absolute(route)
         request |= given
-        if named is not None:
+        if route is not None:
             return request
         if exchange.segment:
             request["version"] = read_version(exchange.segment.encode(), "path")
         elif "delimiter" in query:
             read_id("", query)
             request["delimiter"] = query["delimiter"]
+        if place.database and exchange.scope["operation"] == "list_all_tables":
+            request["id"] = list(place.database)
         return request
 
 
@@ -114,6 +127,11 @@ class Commit:
         async def answer(exchange: Exchange) -> Response:
             service, handed = exchange.service, HandedOn(exchange.caller)
             forwarding = service.forwarding_of(exchange.headers)
+            place = exchange.place
+            if (
+                place.database and forwarding is not None
+            ):  # a server of an earlier release takes the root for the database
+                forwarding, handed = None, replace(handed, stays=True)
             body = await exchange.change(optional=self.optional)
             with service.bodies.hold(body.size):
                 for movable in (True, False):
@@ -136,9 +154,14 @@ class Commit:
                         raise OutcomeOpen(handed.caller.idempotency_key, f"code {int(error.code)}") from error
             if call.vends:
                 committed = await service.with_storage_options(committed)
-            return success(service, committed)
+            return success(service, _relative(committed, place))
 
         return answer
+
+
+def _relative(answer: Answer, place: Place) -> Answer:
+    """The answer with the ids that its client knows."""
+    return Answer(place.answer(answer.body), answer.catalog_version) if place.database else answer
 
 
 def _passed_on(service: CatalogService, handed: HandedOn, answer: Response) -> Response:
@@ -160,7 +183,7 @@ class Change:
             service, caller = exchange.service, exchange.caller
             body = await exchange.change()
             with service.bodies.hold(body.size):
-                return success(service, await service.change(operation, body, caller))
+                return success(service, _relative(await service.change(operation, body, caller), exchange.place))
 
         return answer
 
@@ -181,11 +204,11 @@ class RowsChange:
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            rows = exchange.rows(model)
+            rows = await exchange.rows(model)
             committed: Answer = await service.data.change_with_rows(operation, rows.request, rows.body, caller)
             if self.vends:
                 committed = await service.with_storage_options(committed)
-            return success(service, committed)
+            return success(service, _relative(committed, exchange.place))
 
         return answer
 

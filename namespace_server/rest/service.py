@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 from starlette.types import Scope
 
 from namespace_server.answer import Answer
@@ -30,6 +31,7 @@ from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
 from namespace_server.rest.request.headers import Headers
+from namespace_server.rest.request.ids import Id, Place
 from namespace_server.rest.request.limits import RequestLimits
 from table_data.batch_operations import StagedOperation
 
@@ -177,6 +179,30 @@ class CatalogService:
             return await self.in_thread(partial(namespace.read, operation, request, at=at, cache_key=key))
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
+
+    async def existing(self, place: Place, ids: Sequence[Id], at: int | None) -> list[Id]:
+        """Those of some ids at a place that exist, all of them looked up in one catalog version.
+
+        A transaction exists where its table does.
+        """
+        namespace = self.namespace
+        operation = "namespace_exists" if place.kind == "namespace" else "table_exists"
+
+        def look() -> list[Id]:
+            version = namespace.read("describe_catalog", {}).catalog_version if at is None else at
+            found = []
+            for name in ids:
+                target = place.absolute(name)
+                try:
+                    namespace.read(
+                        operation, {"id": target[:-1] if place.kind == "transaction" else target}, at=version
+                    )
+                except (NamespaceNotFoundError, TableNotFoundError):
+                    continue
+                found.append(name)
+            return found
+
+        return await self.in_thread(look)
 
     async def prepare(
         self, operation: str, body: EncodedBody, caller: Caller, *, movable: bool = False

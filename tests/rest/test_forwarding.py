@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -588,3 +588,24 @@ def test_what_is_handed_on_is_what_came(tmp_path: Path) -> None:
     assert {name: headers.get(name) for name in asked} == {**asked, "cookie": None, "x-forwarded-for": None}
     assert headers["x-lance-forwarded-to"] == "i"
     assert (got.status_code, got.headers["retry-after"], got.headers.get("set-cookie")) == (404, "3", None)
+
+
+def test_a_name_is_handed_on_as_it_was_decided(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+    for name in ("a b", "a+b"):
+        first.create(name)
+    with last(tmp_path, first.url, keys=keys) as server:
+        server.sees(at(first))
+        stock = RestNamespace(uri=server.url, **{f"headers.{name}": value for name, value in server.headers.items()})
+        stock.drop_table(DropTableRequest(id=["a b"]))
+        assert server.outcomes == ["answered"]
+    assert list(first.namespace.newest().all_tables()) == [("a+b",)]
+
+
+def test_a_change_for_a_database_is_committed_here(tmp_path: Path, first: Served, keys: Mapping[str, str]) -> None:
+    httpx.post(f"{first.url}/v1/namespace/db/create", json={"id": ["db"]}, headers=first.headers)
+    with last(tmp_path, first.url, keys=keys) as server:
+        server.sees(at(first))
+        in_database = replace(server, headers={**server.headers, "x-lancedb-database": "db"})
+        assert in_database.create("t").status_code == 200
+        assert server.outcomes == []
+    assert list(first.namespace.newest().all_tables()) == [("db", "t")]

@@ -45,7 +45,7 @@ class TestIds:
             ("%2E%2E%24t", ["..", "t"]),
             ("a%0Ab", ["a\nb"]),
             ("%C3%A9%20x", ["é x"]),
-            ("a+b", ["a+b"]),
+            ("a%2Bb", ["a+b"]),
             ("version", ["version"]),
             ("batch-commit", ["batch-commit"]),
         ],

@@ -18,6 +18,20 @@ _CONTROLS = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that no name may have: control characters, surrogates, line and paragraph separators."""
 _MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Marks of text direction: a name with one of them reads as another name."""
+_UNSEEN = frozenset({"Cf", "Cn", "Zs"})
+"""Unicode categories that no new name may have: format characters, what is not assigned, other spaces than ' '."""
+_IGNORABLE = (
+    range(0x034F, 0x0350),  # combining grapheme joiner
+    range(0x115F, 0x1161),  # fillers of Hangul
+    range(0x17B4, 0x17B6),  # inherent vowels of Khmer
+    range(0x180B, 0x1810),  # variation selectors of Mongolian
+    range(0x2800, 0x2801),  # the blank of Braille
+    range(0x3164, 0x3165),
+    range(0xFE00, 0xFE10),  # variation selectors
+    range(0xFFA0, 0xFFA1),
+    range(0xE0000, 0xE1000),  # tags, and more variation selectors
+)
+"""Characters that are default ignorable, or blank, and of no category that says so."""
 _HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
@@ -44,10 +58,44 @@ def _is_refused(char: str) -> bool:
     return char in _SEPARATORS or char in _MARKS or unicodedata.category(char) in _CONTROLS
 
 
-def check_new_id(object_id: ObjectId, what: str) -> None:
-    """Raise InvalidInputError (13) unless every component may be a name."""
+def check_id(object_id: ObjectId, what: str) -> None:
+    """Raise InvalidInputError (13) unless every component may be a name, also one that an earlier release allowed."""
     for name in object_id:
         check_name(name, what)
+
+
+def check_new_id(object_id: ObjectId, what: str, *, implicit_namespaces: bool = False) -> None:
+    """Raise InvalidInputError (13) unless every component may be a name, and the new ones may be new names.
+
+    That is the last one, and with `implicit_namespaces` each: see `check_new_name`.
+    """
+    check_id(object_id, what)
+    for name in object_id if implicit_namespaces else object_id[-1:]:
+        check_new_name(name, what)
+
+
+def check_new_name(name: str, what: str) -> None:
+    """Raise InvalidInputError (13) if a name looks like another one, or like none.
+
+    It has no space at its ends, none but the ASCII space inside, no character without a shape of its own (Unicode:
+    default ignorable, or of format), and is in normal form NFC. Names that look alike in letters of two scripts are
+    allowed. `name` may be a name: see `check_name`.
+    """
+    if name != name.strip():
+        raise InvalidInputError(f"{what} {shown(name)}: a new name must not begin or end with a space")
+    if name.isascii():
+        return
+    if bad := next(filter(_is_unseen, name), None):
+        raise InvalidInputError(f"{what} {shown(name)}: the character {bad!a} cannot be seen in a new name")
+    if not unicodedata.is_normalized("NFC", name):
+        raise InvalidInputError(f"{what} {shown(name)}: expected a new name in the Unicode normal form NFC")
+
+
+def _is_unseen(char: str) -> bool:
+    if char == " ":
+        return False
+    code = ord(char)
+    return unicodedata.category(char) in _UNSEEN or any(code in codes for codes in _IGNORABLE)
 
 
 def check_branch(branch: str) -> None:

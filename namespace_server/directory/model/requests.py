@@ -136,7 +136,7 @@ def declared_table(
     target: ObjectId, wanted: str | None, properties: Mapping[str, str], rules: RequestRules, *, vends: bool = True
 ) -> DeclareTable:
     """The declaration of a table at the location that is wanted, or at a new one."""
-    identifiers.check_new_id(target, "table")
+    identifiers.check_new_id(target, "table", implicit_namespaces=rules.implicit_namespaces)
     if wanted is None:
         location = identifiers.new_location(target)
     else:
@@ -178,15 +178,19 @@ def drop_table(request: Request, _rules: RequestRules) -> DropTable:
 def undrop_table(request: Request, _rules: RequestRules) -> UndropTable:
     """Ours: `new_id` is the name under which the table comes back, `tombstone_id` says which one it is."""
     source = table_id(request)
-    target = source if request.get("new_id") is None else object_id(request, "new", "new_id")
-    identifiers.check_new_id(target, "table")
+    if request.get("new_id") is None:
+        target = source
+        identifiers.check_id(target, "table")
+    else:
+        target = object_id(request, "new", "new_id")
+        identifiers.check_new_id(target, "table")
     return UndropTable(source, target, text(request, "tombstone_id"))
 
 
 def undrop_namespace(request: Request, _rules: RequestRules) -> UndropNamespace:
     """Ours: a namespace that was dropped with what it held."""
     target = object_id(request, "namespace")
-    identifiers.check_new_id(target, "namespace")
+    identifiers.check_id(target, "namespace")
     return UndropNamespace(target)
 
 
@@ -218,6 +222,10 @@ def rename_table(request: Request, _rules: RequestRules) -> RenameTable:
     An empty list is an unset one: that is how the generated Java client sends it.
     """
     source = table_id(request)
+    if request.get("new_namespace") is not None:  # of another dialect: without it the table is renamed in place
+        raise InvalidInputError(
+            "new_namespace: expected new_namespace_id, a list of names, found a field of no meaning"
+        )
     parent = source[:-1]
     if request.get("new_namespace_id") is not None:
         parent = object_id(request, "new", "new_namespace_id") or parent

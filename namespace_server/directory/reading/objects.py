@@ -65,19 +65,28 @@ def list_tables(context: ReadContext, request: Request) -> Body:
 
 
 def list_all_tables(context: ReadContext, request: Request) -> Body:
-    """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
+    """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components.
+
+    With an `id` only those below that namespace, from there.
+    """
+    root = request_fields.object_id(request, "namespace") if "id" in request else ()
+    if root:
+        _require_namespace(context, root)
     limit, token = context.page_size(request), request_fields.text(request, "page_token")
     delimiter = request_fields.text(request, "delimiter") or DELIMITER
     created_only = not request_fields.flag(request, "include_declared", default=True)
     tables: list[str] = []
     last: str | None = None
-    for table_id in context.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
+    after = root if token is None else (*root, *token.split(DELIMITER))
+    for table_id in context.snapshot.all_tables(after or None):
+        if table_id[: len(root)] != root:
+            break
         if created_only and not _is_created(context, table_id):
             continue
         if len(tables) == limit:
             return _paged({"tables": tables}, last)
-        tables.append(delimiter.join(table_id))
-        last = join(table_id)
+        tables.append(delimiter.join(table_id[len(root) :]))
+        last = join(table_id[len(root) :])
     return {"tables": tables}
 
 

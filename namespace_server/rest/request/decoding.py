@@ -12,16 +12,24 @@ from pydantic import TypeAdapter
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import JsonObject, decode_object
 from namespace_server.rest.request.headers import SHORT_QUERY, read_query, read_repeated
+from namespace_server.rest.request.ids import ROOT, Id, Place, matches
 from namespace_server.rest.request.limits import RequestLimits
 
 
 def decode_body(
-    data: bytes, limits: RequestLimits, *, values: int, route: list[str] | None = None, optional: bool = False
+    data: bytes,
+    limits: RequestLimits,
+    *,
+    values: int,
+    route: Id | None = None,
+    place: Place = ROOT,
+    optional: bool = False,
 ) -> JsonObject:
     """A body as plain JSON, with the id of its route if that has one. Its fields are not checked.
 
-    Credentials in it are dropped: they are taken from the headers only. An empty list as `id` is no id: generated
-    clients send one for a list that is not set. Raises `InvalidInputError`.
+    All ids in it are from the root, of those that are below its `place`. Credentials in it are dropped: they are taken
+    from the headers only. An empty list as `id` is no id: generated clients send one for a list that is not set.
+    Raises `InvalidInputError`.
     """
     body = decode_object(data, limits, values=values, optional=optional)
     body.pop("identity", None)
@@ -29,17 +37,11 @@ def decode_body(
         del body["id"]
     if route is not None:
         named = body.get("id")
-        is_list = named != route and isinstance(named, list) and all(isinstance(name, str) for name in named)
-        if is_list and named not in spellings(route):
+        if not matches(named, route):
             raise InvalidInputError(f"request body names {_shown(named)}, the route names {_shown(route)}")
         if named is None:
             body["id"] = route
-    return body
-
-
-def spellings(route: list[str]) -> tuple[list[str], list[str]]:
-    """What a route may name: pylance writes a space in a path as `+`, as in a form. The id in the body decides."""
-    return route, [name.replace("+", " ") for name in route]
+    return place.request(body) if place.database else body
 
 
 def parse_query(
