@@ -35,13 +35,13 @@ from namespace_server.rest.request.headers import (
 )
 from namespace_server.rest.request.ids import (
     Id,
-    Place,
+    IdScope,
     as_segment,
     choose,
     choose_name,
     kind_of,
     read_ids,
-    read_place,
+    read_scope,
     writes_forms,
 )
 from namespace_server.rest.request.rows import RowsBody
@@ -111,9 +111,9 @@ class Exchange:
         return self.segments[0] if self.segments else ""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> IdScope:
         """Where the ids of the request are. Raises `InvalidInputError` (13)."""
-        return read_place(self.headers, self.scope["route_path"])
+        return read_scope(self.headers, self.scope["route_path"])
 
     @property
     def pin(self) -> int | None:

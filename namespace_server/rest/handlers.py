@@ -30,7 +30,7 @@ from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
-from namespace_server.rest.request.ids import Id, Place
+from namespace_server.rest.request.ids import Id, IdScope
 from namespace_server.rest.responses import RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler
 from namespace_server.rest.service import CatalogService
@@ -159,7 +159,7 @@ class Commit:
         return answer
 
 
-def _relative(answer: Answer, place: Place) -> Answer:
+def _relative(answer: Answer, place: IdScope) -> Answer:
     """The answer with the ids that its client knows."""
     return Answer(place.answer(answer.body), answer.catalog_version) if place.database else answer
 

@@ -31,7 +31,7 @@ from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
 from namespace_server.rest.request.headers import Headers
-from namespace_server.rest.request.ids import Id, Place
+from namespace_server.rest.request.ids import Id, IdScope
 from namespace_server.rest.request.limits import RequestLimits
 from table_data.batch_operations import StagedOperation
 
@@ -180,7 +180,7 @@ class CatalogService:
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
 
-    async def existing(self, place: Place, ids: Sequence[Id], at: int | None) -> list[Id]:
+    async def existing(self, place: IdScope, ids: Sequence[Id], at: int | None) -> list[Id]:
         """Those of some ids at a place that exist, all of them looked up in one catalog version.
 
         A transaction exists where its table does.

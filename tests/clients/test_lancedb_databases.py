@@ -16,7 +16,7 @@ import pytest
 from lance.namespace import RestNamespace
 from lancedb.remote.errors import HttpError
 
-from namespace_server.rest.request.ids import Place
+from namespace_server.rest.request.ids import IdScope
 from tests.data.arrow import stream
 from tests.running import running
 
@@ -202,7 +202,7 @@ def test_a_prefix_needs_a_database(url: str) -> None:
 
 
 def test_ids_go_below_the_database_and_back() -> None:
-    place = Place(("db", "p"))
+    place = IdScope(("db", "p"))
     body = {
         "id": ["t"],
         "properties": {"id": "x"},

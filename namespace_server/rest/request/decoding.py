@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import JsonObject, decode_object
 from namespace_server.rest.request.headers import SHORT_QUERY, read_query, read_repeated
-from namespace_server.rest.request.ids import ROOT, Id, Place, matches
+from namespace_server.rest.request.ids import ROOT, Id, IdScope, matches
 from namespace_server.rest.request.limits import RequestLimits
 
 
@@ -22,7 +22,7 @@ def decode_body(
     *,
     values: int,
     route: Id | None = None,
-    place: Place = ROOT,
+    place: IdScope = ROOT,
     optional: bool = False,
 ) -> JsonObject:
     """A body as plain JSON, with the id of its route if that has one. Its fields are not checked.

@@ -113,7 +113,7 @@ def as_segment(ids: Id, query: Mapping[str, str]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IdScope:
     """Where the ids of a request are: below its `database`; `kind` is what its path names."""
 
     database: Database = ()
@@ -137,10 +137,10 @@ class Place:
         return _with_ids(body, lambda given: given[length:] if tuple(given[:length]) == self.database else given)
 
 
-ROOT: Final = Place()
+ROOT: Final = IdScope()
 
 
-def read_place(headers: Headers, path: str) -> Place:
+def read_scope(headers: Headers, path: str) -> IdScope:
     """The place of a request: the database of lancedb's clients, and the prefix in it. `path` is a template.
 
     Raises `InvalidInputError` for what can be no name.
@@ -155,7 +155,7 @@ def read_place(headers: Headers, path: str) -> Place:
     for name in found:
         if not name or DELIMITER in name:
             raise InvalidInputError(f"{DATABASE.decode()}: expected the name of a namespace, found {name[:80]!r}")
-    return Place(found, kind_of(path))
+    return IdScope(found, kind_of(path))
 
 
 def _with_ids(body: Mapping[str, object], change: Callable[[Id], Id]) -> dict[str, object]:
