@@ -232,5 +232,5 @@ def test_a_table_with_a_log_is_sound(ground: Ground) -> None:
     ground.open(T).initialize_mem_wal(maintained_indexes=[])
     ground.read("list_table_versions", id=T)
     ground.catalog.sweep()
-    assert [index["name"] for index in ground.open(T).list_indices()] == ["__lance_mem_wal"]
+    assert [index.name for index in ground.open(T).describe_indices()] == ["__lance_mem_wal"]
     assert examination(ground.root).examine().findings == ()
