@@ -75,9 +75,18 @@ def backup(
         _opened(destination, destination_option or storage_option, durability) as store,
         ProgressLine() as progress,
     ):
+        from lance_core.storage.opening import open_store
         from namespace_server.directory.backup import BackupRun
 
-        run = BackupRun(catalog, store, heads=heads, keep_outside=keep_outside, progress=progress)
+        options = storage_options(storage_option)
+        run = BackupRun(
+            catalog,
+            store,
+            heads=heads,
+            keep_outside=keep_outside,
+            progress=progress,
+            open_root=lambda uri: open_store(uri, options),
+        )
         done = run.make(_version_at(catalog, at))
     if as_json:
         typer.echo(json.dumps({**done.record.as_json(), "copied": done.copied, "written": done.written}, indent=2))
@@ -94,16 +103,16 @@ def backups(
     as_json: AsJson = False,
     storage_option: StorageOptions = None,
 ) -> None:
-    """List the backups in a destination, the oldest first."""
+    """List the backups in a destination, the oldest first, with the root and the identity of the catalog of each."""
     with _opened(destination, storage_option) as store:
-        from namespace_server.directory.backup.records import list_backups, read_record
+        from namespace_server.directory.backup.records import read_records
 
-        records = [read_record(store, each) for each in list_backups(store)]
+        records = read_records(store)
     if as_json:
         typer.echo(json.dumps([record.as_json() for record in records], indent=2))
         return
     for record in records:
-        typer.echo(_line(record))
+        typer.echo(f"{_line(record)}; of {record.root}" + (f", catalog {record.identity}" if record.identity else ""))
 
 
 def verify_backup(
@@ -140,8 +149,9 @@ def restore(
 ) -> None:
     """Restore a backup under an empty root, which may be another one than before, in another store.
 
-    The catalog has the number of the version that was backed up, which is its oldest. No server makes a catalog at the
-    root before that is complete. After a crash at any moment the same command goes on.
+    Without --id it is the newest backup; that is refused if the destination has backups of several catalogs. The
+    catalog has the number of the version that was backed up, which is its oldest, and an identity of its own. No server
+    makes a catalog at the root before that is complete. After a crash at any moment the same command goes on.
     """
     with (
         _opened(destination, destination_option or storage_option) as store,

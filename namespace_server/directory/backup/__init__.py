@@ -4,7 +4,9 @@ run            makes a backup: pins the version, backs up one table after anothe
 tables         backs up one table: its references, manifests and files
 restore        makes a catalog of a backup; `__manifest` comes last
 verification   compares a backup with its records, and opens its tables
+ownership      which catalog a destination belongs to
 restored       the rows and manifests of the restored catalog; pure
+logs           write-ahead logs of tables, whose rows no version has yet
 needs          which versions are backed up, and which files they need; pure
 copies         copies of files between two stores, each read back and compared
 records        what a backup consists of, and its keys in the destination

@@ -24,6 +24,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import PlacedFile, TableFiles
 from lance_core.tables.stored_files import FileProblem
 from lance_core.transaction.reachable import StatedFile
+from namespace_server.directory.backup.logs import log_state
 from namespace_server.directory.backup.records import LeftOut, StoredVersion
 from namespace_server.directory.model.entries import VersionEntry
 
@@ -110,6 +111,7 @@ class VersionNeeds:
         bases: The base paths, as they are written, that lead below the root: the key there.
         used: The keys of those in `bases` that files of the version lie below.
         outside: The base paths outside of the root that files of the version lie below.
+        log: What it says of its write-ahead log; None if it has none.
     """
 
     version: StoredVersion
@@ -118,6 +120,7 @@ class VersionNeeds:
     bases: Mapping[str, str]
     used: frozenset[str]
     outside: frozenset[str]
+    log: bytes | None = None
 
 
 def needs_of(
@@ -147,6 +150,7 @@ def needs_of(
         inside,
         frozenset(inside[path] for path in used if path in inside),
         frozenset(path for path in used if path not in inside),
+        log_state(file),
     )
 
 

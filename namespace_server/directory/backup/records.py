@@ -1,8 +1,10 @@
 """What a backup consists of, and its keys in the destination.
 
+catalog.json                       the catalog that the destination belongs to, written first
 backups/<id>.json                  the record of a backup, written last: without it there is no backup
 tables/<location>/<state>.json     the inventory of a table in one state; `__manifest` is a table here
 manifests/<sha256>                 manifests
+logs/<sha256>                      files of write-ahead logs, whose names may come again
 files/<key>                        all other files, under their keys below the root of the catalog
 
 Files with random names never change, so a key stands for one content. A branch that is deleted and made again uses the
@@ -15,13 +17,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
 import orjson
 
-from lance_core.errors import CorruptFile, NotFound
+from lance_core.errors import CorruptFile
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import VersionEntry
 
@@ -29,7 +31,10 @@ RECORDS: Final = "backups"
 INVENTORIES: Final = "tables"
 MANIFESTS: Final = "manifests"
 FILES: Final = "files"
+LOGS: Final = "logs"
 _FORMAT: Final = 1
+_FORMAT_OF_LOGS: Final = 2
+"""The format of inventories with a log, which earlier releases would leave out of a restoration."""
 
 
 class StoredFile(NamedTuple):
@@ -73,6 +78,8 @@ class Inventory:
         bases: The roots that manifests name by absolute paths: by path as it is written, the key below the root.
         outside: Base paths that lead outside of the root, as they are written.
         damaged: Files of earlier versions that the rows do not need, and that are not there as they should be.
+        log: The files of its write-ahead logs; None if none of its newest versions has one. Inventories of earlier
+            releases do not tell it.
     """
 
     location: str
@@ -82,15 +89,27 @@ class Inventory:
     bases: Mapping[str, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
     damaged: tuple[LeftOut, ...] = ()
+    log: tuple[StoredFile, ...] | None = ()
+
+    @property
+    def count(self) -> int:
+        """The number of its files without manifests."""
+        return len(self.files) + len(self.log or ())
 
     @property
     def size(self) -> int:
         """Bytes of its files and manifests."""
-        return sum(each.size for each in self.files) + sum(each.size for each in self.versions)
+        files = sum(file.size for _, file in self.sources())
+        return files + sum(each.size for each in self.versions)
+
+    def sources(self) -> Iterator[tuple[str, StoredFile]]:
+        """Its files without manifests, each with its key in the destination."""
+        yield from ((file_key(each.key), each) for each in self.files)
+        yield from ((log_key(each.sha256), each) for each in self.log or ())
 
     def encode(self) -> bytes:
         """The content of its file."""
-        return _encode(
+        return encode_file(
             {
                 "location": self.location,
                 "versions": self.versions,
@@ -99,7 +118,9 @@ class Inventory:
                 "bases": dict(self.bases),
                 "outside": self.outside,
                 **({"damaged": self.damaged} if self.damaged else {}),
-            }
+                "log": self.log,
+            },
+            _FORMAT_OF_LOGS if self.log else _FORMAT,
         )
 
 
@@ -130,6 +151,7 @@ class BackupRecord:
         tables: Its tables, in the order of their ids.
         left_out: What the catalog version has, and the backup has not.
         outside: Base paths outside of the root, which tables go on to name.
+        identity: What names the catalog; '' in backups of earlier releases.
     """
 
     id: str
@@ -142,6 +164,7 @@ class BackupRecord:
     tables: tuple[BackedUpTable, ...]
     left_out: tuple[LeftOut, ...] = ()
     outside: tuple[str, ...] = ()
+    identity: str = ""
 
     @property
     def parts(self) -> tuple[BackedUpTable, ...]:
@@ -166,11 +189,12 @@ class BackupRecord:
             "tables": [_part_json(part) for part in self.tables],
             "left_out": [list(each) for each in self.left_out],
             "outside": list(self.outside),
+            "identity": self.identity,
         }
 
     def encode(self) -> bytes:
         """The content of its file."""
-        return _encode(self.as_json())
+        return encode_file(self.as_json())
 
 
 def record_key(backup_id: str) -> str:
@@ -198,16 +222,23 @@ def version_of(row: VersionEntry) -> StoredVersion:
     return StoredVersion(row.branch, row.version, row.size, row.sha256)
 
 
-def state_of(versions: Iterable[StoredVersion], references: Mapping[str, bytes]) -> str:
+def log_key(sha256: str) -> str:
+    """The key of a file of a write-ahead log in the destination."""
+    return f"{LOGS}/{sha256}"
+
+
+def state_of(
+    versions: Iterable[StoredVersion], references: Mapping[str, bytes], log: Sequence[StoredFile] | None = None
+) -> str:
     """The digest of what the state of a table depends on: tables with equal states have equal inventories."""
     parts = {"versions": list(versions), "references": {key: _sha256(data) for key, data in references.items()}}
-    return _sha256(_content(parts))[:32]
+    return _sha256(_content(parts if log is None else {**parts, "log": list(log)}))[:32]
 
 
 def read_inventory(store: ObjectStore, location: str, state: str) -> Inventory:
     """The inventory of a table. Raises `NotFound`, `CorruptFile`, `StorageError`."""
     key = inventory_key(location, state)
-    values = _decode(store, key)
+    values = decode_file(store, key)
     try:
         return Inventory(
             values["location"],
@@ -217,6 +248,7 @@ def read_inventory(store: ObjectStore, location: str, state: str) -> Inventory:
             values["bases"],
             tuple(values["outside"]),
             tuple(LeftOut(*each) for each in values.get("damaged", ())),
+            None if (log := values.get("log", ())) is None else tuple(StoredFile(*each) for each in log),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{store.object_uri(key)} is no inventory of a table: {error!r}") from error
@@ -225,7 +257,7 @@ def read_inventory(store: ObjectStore, location: str, state: str) -> Inventory:
 def read_record(store: ObjectStore, backup_id: str) -> BackupRecord:
     """The record of a backup. Raises `NotFound`, `CorruptFile`, `StorageError`."""
     key = record_key(backup_id)
-    values = _decode(store, key)
+    values = decode_file(store, key)
     try:
         return BackupRecord(
             values["id"],
@@ -238,6 +270,7 @@ def read_record(store: ObjectStore, backup_id: str) -> BackupRecord:
             tuple(BackedUpTable(**part) for part in values["tables"]),
             tuple(LeftOut(*each) for each in values["left_out"]),
             tuple(values["outside"]),
+            values.get("identity", ""),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{store.object_uri(key)} is no record of a backup: {error!r}") from error
@@ -248,22 +281,18 @@ def list_backups(store: ObjectStore) -> list[str]:
     return sorted(name.removesuffix(".json") for name in store.names(RECORDS) if name.endswith(".json"))
 
 
-def find_record(store: ObjectStore, backup_id: str | None) -> BackupRecord:
-    """The record of a backup, by default of the newest one. Raises `NotFound`, naming what is there."""
-    there = list_backups(store)
-    if not there:
-        raise NotFound(f"{store.uri}: expected a backup, found no record of one")
-    if backup_id is not None and backup_id not in there:
-        raise NotFound(f"{store.uri}: expected backup {backup_id}, found {', '.join(there[-5:])}")
-    return read_record(store, backup_id or there[-1])
+def read_records(store: ObjectStore) -> list[BackupRecord]:
+    """All records in a destination, the oldest first. Raises as `read_record`; one request each, in parallel."""
+    return list(store.map(lambda backup_id: read_record(store, backup_id), list_backups(store)))
 
 
 def _part_json(part: BackedUpTable) -> dict[str, Any]:
     return {name: getattr(part, name) for name in ("table", "location", "state", "versions", "files", "size")}
 
 
-def _encode(values: Mapping[str, Any]) -> bytes:
-    content = _content({"format": _FORMAT, **values})
+def encode_file(values: Mapping[str, Any], version: int = _FORMAT) -> bytes:
+    """A file of a destination: values, and the SHA-256 of them."""
+    content = _content({"format": version, **values})
     return orjson.dumps({"sha256": _sha256(content), "content": orjson.Fragment(content)})
 
 
@@ -271,8 +300,8 @@ def _content(values: Mapping[str, Any]) -> bytes:
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS, default=list)
 
 
-def _decode(store: ObjectStore, key: str) -> dict[str, Any]:
-    """The content of a record or an inventory, which has the SHA-256 of it beside it."""
+def decode_file(store: ObjectStore, key: str) -> dict[str, Any]:
+    """The values of a file of a destination. Raises `NotFound`, `CorruptFile`, `StorageError`."""
     data = store.get(key)
     try:
         values = orjson.loads(data)
@@ -281,8 +310,9 @@ def _decode(store: ObjectStore, key: str) -> dict[str, Any]:
             raise CorruptFile(
                 f"{store.object_uri(key)}: expected a content of SHA-256 {values['sha256']}, found another"
             )
-        if content["format"] != _FORMAT:
-            raise CorruptFile(f"{store.object_uri(key)}: expected format {_FORMAT}, found {content['format']}")
+        if content["format"] not in {_FORMAT, _FORMAT_OF_LOGS}:
+            text = f"expected format {_FORMAT} or {_FORMAT_OF_LOGS}, found {content['format']}"
+            raise CorruptFile(f"{store.object_uri(key)}: {text}")
         return cast("dict[str, Any]", content)
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise CorruptFile(f"{store.object_uri(key)}: expected JSON, found {len(data)} bytes: {error!r}") from error

@@ -21,14 +21,15 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 from lance_core.table_files import root_path
 from namespace_server.directory.backup.copies import Copies, check_hash
+from namespace_server.directory.backup.ownership import find_record
 from namespace_server.directory.backup.records import (
     FILES,
     BackedUpTable,
     BackupRecord,
     Inventory,
+    StoredFile,
     StoredVersion,
     file_key,
-    find_record,
     manifest_key,
     read_inventory,
 )
@@ -42,14 +43,14 @@ from namespace_server.directory.manifest_table.flip import prepare_flip
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout
 from namespace_server.directory.manifest_table.incremental_refresh import IncrementalRefresh
 from namespace_server.directory.manifest_table.newest_version import NewestVersion
-from namespace_server.directory.manifest_table.schema import OnDisk, read_batches, read_outline
+from namespace_server.directory.manifest_table.schema import IDENTITY_KEY, OnDisk, read_batches, read_outline
 from namespace_server.directory.model.entries import Place, changes_of, place_of
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE, RESTORE_CLAIM
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _NAMES: Final = uuid.UUID("6d0c2e0e-5c8b-4c0e-9f5a-0b7a3e1c9d24")
-"""What the uuids of restored catalog versions are derived from."""
+"""What the uuids of restored catalogs and of their versions are derived from."""
 _ROWS: Final = f"{FILES}/{MANIFEST_TABLE}"
 
 
@@ -116,7 +117,8 @@ class Restoration:
         """Restore a backup, by default the newest.
 
         Raises:
-            InvalidInputError: The root is not empty, or another backup is being restored there.
+            InvalidInputError: The root is not empty, another backup is being restored there, or no backup is named and
+                the destination has those of several catalogs.
             NotFound, CorruptFile: There is no such backup, or a file of it is missing or damaged.
             StorageError, OutcomeUnknown: The call may be repeated.
         """
@@ -189,17 +191,17 @@ class Restoration:
         return restored
 
     def _copy_files(self, inventory: Inventory, there: Mapping[str, int]) -> None:
-        """Copy the files of a table. Those that lie elsewhere belong to other tables too."""
+        """Copy the files of a table and of its write-ahead log. Those that lie elsewhere belong to other tables too."""
         further = [each.key for each in inventory.files if not each.key.startswith(f"{inventory.location}/")]
         sizes = {**there, **self._sizes(further)}
 
-        def copy(item: tuple[str, int, str]) -> int:
-            key, size, sha256 = item
+        def copy(item: tuple[str, StoredFile]) -> int:
+            source, (key, size, sha256) = item
             self._unsynced.append(key)
-            return self._copies.copy(file_key(key), key, size, there=sizes.get(key), sha256=sha256)[1]
+            return self._copies.copy(source, key, size, there=sizes.get(key), sha256=sha256)[1]
 
         parallel = self.root if self.backups.local else self.backups
-        written = parallel.map(copy, inventory.files)
+        written = parallel.map(copy, list(inventory.sources()))
         self._files += sum(1 for size in written if size)
         self._written += sum(written)
 
@@ -238,7 +240,11 @@ class Restoration:
         """Write the rows, then the one version of the catalog: number, time and batches are those of the backup."""
         own = {batch_uuid for batch_uuid, _ in read_batches(transaction)}
         disk = cast("OnDisk", snapshot.disk)
-        before = OnDisk(disk.frame, Layout(), NamingScheme.V2, disk.timestamp_ns - 1)
+        frame = pb.Manifest()
+        frame.CopyFrom(disk.frame)
+        # It goes on by itself from here, and so do its backups.
+        frame.table_metadata[IDENTITY_KEY] = str(uuid.uuid5(_NAMES, f"{record.id} {self.root.uri}"))
+        before = OnDisk(frame, Layout(), NamingScheme.V2, disk.timestamp_ns - 1)
         flip = prepare_flip(
             MANIFEST_TABLE,
             CatalogSnapshot(snapshot.version - 1, managed=snapshot.managed, disk=before),

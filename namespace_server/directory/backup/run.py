@@ -24,8 +24,11 @@ from lance_core.commit.slot import SlotWon, claim_slot
 from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_path
+from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
+from namespace_server.directory.backup.logs import LogCompacted
+from namespace_server.directory.backup.ownership import Claim, OpenRoot
 from namespace_server.directory.backup.records import FILES, BackupRecord, Inventory, StoredVersion, record_key
 from namespace_server.directory.backup.tables import BackedUp, TableBackups
 from namespace_server.directory.catalog import StoredCatalog
@@ -65,6 +68,7 @@ class BackupRun:
         heads: Whether only the newest version of each branch is taken, and those that references name.
         keep_outside: Whether base paths outside of the root are left as they are; else they are refused.
         progress: Told the tables that are copied.
+        open_root: Opens the root that an earlier backup in the destination was made of.
     """
 
     catalog: StoredCatalog
@@ -72,17 +76,30 @@ class BackupRun:
     heads: bool = False
     keep_outside: bool = False
     progress: Progress = untold
+    open_root: OpenRoot = open_store
 
     def make(self, at: int | None = None) -> FinishedBackup:
         """Back up a catalog version, by default the newest.
 
         Raises:
-            InvalidInputError: There is no catalog, it is not managed, or the destination is not apart from the root.
+            InvalidInputError: There is no catalog, it is not managed, or the destination is not apart from the root or
+                belongs to another catalog.
             TableVersionNotFoundError: The version is not kept.
             LanceNamespaceError, LanceCoreError: As those of the steps. There is no backup then, and the call may be
                 repeated.
         """
         _check_apart(self.catalog.store, self.destination)
+        for _ in range(_TRIES - 1 if at is None else 0):
+            try:
+                return self._make(at)
+            except LogCompacted as error:
+                _log.info("%s: again; what was copied is used", error)
+                # Where it was committed by path, the catalog has it after that.
+                request = {"id": list(error.table_id), "branch": error.branch}
+                DirectoryNamespace(catalog=self.catalog).read("list_table_versions", request)
+        return self._make(at)
+
+    def _make(self, at: int | None) -> FinishedBackup:
         found = self.catalog.snapshot()
         if not found.version:
             raise InvalidInputError(f"{self.catalog.store.uri}: expected a catalog, found none")
@@ -94,10 +111,14 @@ class BackupRun:
         moment = datetime.fromtimestamp(created // 1_000, UTC)
         backup_id = f"{moment:%Y%m%dT%H%M%S}{created % 1_000:03d}-{uuid.uuid4().hex[:8]}"
         with _pinned(self.catalog, f"backup-{backup_id}", at, self.destination.uri) as pin:
+            claim = Claim(self.catalog.store, self.destination, self.catalog.snapshot(), self.open_root)
+            claim.make()
             snapshot, data = self._read_catalog(pin.version)
-            return self._copy(backup_id, created, snapshot, data, pin)
+            return self._copy(backup_id, created, snapshot, data, pin, claim.identity)
 
-    def _copy(self, backup_id: str, created: int, snapshot: CatalogSnapshot, data: bytes, pin: _Pin) -> FinishedBackup:
+    def _copy(
+        self, backup_id: str, created: int, snapshot: CatalogSnapshot, data: bytes, pin: _Pin, identity: str
+    ) -> FinishedBackup:
         store = self.catalog.store
         tables = TableBackups(
             store, self.destination, snapshot, self.catalog.table.refresh, self.heads, self.keep_outside, pin.renew
@@ -120,6 +141,7 @@ class BackupRun:
             tuple(each.part for each in done),
             tuple(left_out for each in done for left_out in each.left_out),
             tuple(sorted({path for each in done for path in each.outside})),
+            identity,
         )
         self._write_record(record)
         copied = rows.copied + sum(each.copied for each in done)
@@ -148,7 +170,7 @@ class BackupRun:
         sizes = {key: meta.size for key, meta in zip(keys, store.require(keys), strict=True)}
         there = {meta.path: meta.size for meta in self.destination.list(f"{FILES}/{MANIFEST_TABLE}")}
         stored, copied, more = tables.copy_files(sizes, there, last)
-        inventory = Inventory(MANIFEST_TABLE, (StoredVersion(None, version, len(data), sha256),), stored)
+        inventory = Inventory(MANIFEST_TABLE, (StoredVersion(None, version, len(data), sha256),), stored, log=None)
         return BackedUp(tables.store_inventory(MANIFEST_TABLE, inventory), (), (), copied, written + more)
 
     def _write_record(self, record: BackupRecord) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from lance_core.errors import CorruptFile, NotFound, UnsupportedFeature
-from lance_core.format.manifest import parse_manifest_file
-from lance_core.format.naming import join_key
+from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound, UnsupportedFeature
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import join_key, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 from lance_core.table_files import PlacedFile
 from lance_core.tables.stored_files import StoredFiles
+from lance_core.versions import find_latest
 from namespace_server.directory.backup.copies import Copies
+from namespace_server.directory.backup.logs import LogCompacted, capture, log_state
 from namespace_server.directory.backup.needs import (
     References,
     VersionNeeds,
@@ -37,6 +39,7 @@ from namespace_server.directory.backup.records import (
     StoredVersion,
     file_key,
     inventory_key,
+    log_key,
     manifest_key,
     read_inventory,
     state_of,
@@ -179,7 +182,7 @@ class TableBackups:
         """
         self.destination.sync(self._unsynced)
         self._unsynced.clear()
-        state = state_of(inventory.versions, inventory.references)
+        state = state_of(inventory.versions, inventory.references, inventory.log)
         put_with_retries(self.destination, inventory_key(inventory.location, state), inventory.encode())
         return _part(table, inventory, state)
 
@@ -214,6 +217,8 @@ class TableBackups:
         try:
             inventory = read_inventory(self.destination, location, state)
         except (NotFound, CorruptFile):
+            return None
+        if inventory.log is not None:  # an earlier release did not look for one
             return None
         if any(self._manifests.get(version.sha256) != version.size for version in inventory.versions):
             return None
@@ -282,6 +287,8 @@ class TableBackups:
         files = {key: size for root in roots for key, size in needed_files(whole, root, stored_files.sizes).items()}
         further = [file_key(key) for key in files if not key.startswith(f"{location}/")]
         stored, copied, bytes_written = self.copy_files(files, {**there, **self._sizes(further)}, last)
+        whole_heads = {row: each.log for row, each in needs if place_of(row) in heads and row not in missing}
+        log, log_copied, log_written = self._copy_logs(whole_heads)
         inventory = Inventory(
             location,
             tuple(each.version for each in whole),
@@ -290,9 +297,56 @@ class TableBackups:
             {path: key for each in whole for path, key in each.bases.items()},
             tuple(sorted({path for each in whole for path in each.outside})),
             tuple(damaged),
+            log,
         )
         part = self.store_inventory(join(table.id), inventory)
-        return BackedUp(part, tuple(left_out), inventory.outside, copied, bytes_written + manifests_written)
+        written = bytes_written + manifests_written + log_written
+        return BackedUp(part, tuple(left_out), inventory.outside, copied + log_copied, written)
+
+    def _copy_logs(self, heads: Mapping[VersionEntry, bytes | None]) -> tuple[tuple[StoredFile, ...] | None, int, int]:
+        """Copy the write-ahead logs of the newest versions of branches, by what these say of theirs.
+
+        Returns their files, the number of copies, and their bytes. All of their files are read.
+        """
+        logged = {row: state for row, state in heads.items() if state is not None}
+        if not logged:
+            return None, 0, 0
+        files: list[StoredFile] = []
+        copied = written = 0
+        for row, state in logged.items():
+            for stored, size in capture(self.store, row.base, self._copy_log):
+                files.append(stored)
+                copied, written = copied + bool(size), written + size
+            for newest in self._newest_manifests(row):
+                if log_state(newest) != state:
+                    raise LogCompacted(row.table_id, row.branch, row.version, newest.version)
+        return tuple(files), copied, written
+
+    def _copy_log(self, files: Mapping[str, int]) -> list[tuple[StoredFile, int]]:
+        """The files of a log, and the bytes of each that were written."""
+
+        def copy(item: tuple[str, int]) -> tuple[StoredFile, int]:
+            key, size = item
+            sha256 = self._copies.hash(self.store, key, size)
+            target = log_key(sha256)
+            self._unsynced.append(target)
+            there = self._sizes([target]).get(target)
+            return StoredFile(key, size, sha256), self._copies.copy(key, target, size, there=there, sha256=sha256)[1]
+
+        parallel = self.destination if self.store.local else self.store
+        return list(parallel.map(copy, sorted(files.items())))
+
+    def _newest_manifests(self, row: VersionEntry) -> Iterator[ManifestFile]:
+        """The manifests of later versions of a branch: the newest row, and what was committed by path."""
+        newest = self.newest()
+        table_id = newest.table_at(row.location)
+        head = None if table_id is None else newest.head(table_id, row.branch)
+        if head is not None and head.identity != row.identity and (data := self._read(head)) is not None:
+            yield parse_manifest_file(data)
+        with suppress(ReferenceNotFound, NotFound):
+            latest = find_latest(self.store, row.base)
+            if latest.version > (row if head is None else head).version:
+                yield parse_manifest_file(self.store.get(manifest_path(row.base, latest.version, latest.scheme)))
 
     def _listed(self, roots: Iterable[str]) -> dict[str, int]:
         """Sizes of the files below some roots, also of those that lie behind symbolic links to directories."""
@@ -344,6 +398,4 @@ class TableBackups:
 
 
 def _part(table: str, inventory: Inventory, state: str) -> BackedUpTable:
-    return BackedUpTable(
-        table, inventory.location, state, len(inventory.versions), len(inventory.files), inventory.size
-    )
+    return BackedUpTable(table, inventory.location, state, len(inventory.versions), inventory.count, inventory.size)

@@ -156,7 +156,7 @@ class _Examination:
         except (NotFound, CorruptFile) as error:
             self._tell(key, str(error))
             return
-        found = (len(inventory.versions), len(inventory.files), inventory.size)
+        found = (len(inventory.versions), inventory.count, inventory.size)
         if found != (part.versions, part.files, part.size):
             text = "{:,} versions and {:,} files of {:,} bytes"
             stated = text.format(part.versions, part.files, part.size)
@@ -216,8 +216,8 @@ class _Examination:
         sizes = {meta.path: meta.size for meta in self.store.list(f"{FILES}/{inventory.location}")}
         copies = Copies(self.store, self.store)
 
-        def check(file: StoredFile) -> str | None:
-            key = file_key(file.key)
+        def check(item: tuple[str, StoredFile]) -> str | None:
+            key, file = item
             try:
                 size = sizes[key] if key in sizes else self.store.head(key).size
                 if size != file.size:
@@ -229,12 +229,12 @@ class _Examination:
                 return str(error)
             return None if found == file.sha256 else f"expected SHA-256 {file.sha256}, found {found}"
 
-        unseen = [file for file in inventory.files if file_key(file.key) not in self.seen]
-        for file, problem in zip(unseen, self.store.map(check, unseen), strict=True):
-            self.seen.add(file_key(file.key))
+        unseen = [(key, file) for key, file in inventory.sources() if key not in self.seen]
+        for (key, file), problem in zip(unseen, self.store.map(check, unseen), strict=True):
+            self.seen.add(key)
             self.read += file.size
             if problem is not None:
-                self._tell(file_key(file.key), problem)
+                self._tell(key, problem)
         return sizes
 
     def _manifest(self, version: StoredVersion) -> bytes | None:

@@ -23,6 +23,7 @@ from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peer
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.rows import count_rows, encode_row_file, join_rows
 from namespace_server.directory.manifest_table.schema import (
+    IDENTITY_KEY,
     MANAGED_METADATA,
     STRICT_FENCE,
     WRITER_FLAGS_KEY,
@@ -165,7 +166,8 @@ def prepare_flip(
     """Build the flip that makes `changes` on `snapshot`.
 
     `root` is the key of the dataset, `attempt` the uuid of its transaction (F2), `now_ns` the time since the epoch.
-    `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one.
+    `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one. A
+    catalog without an identity has this attempt for it.
     `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
     merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches. Records
     whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. The transaction tells
@@ -184,6 +186,7 @@ def prepare_flip(
     builder.write_rows(rows, read)
     builder.write_deletions()
     frame = _next_frame(disk, snapshot.version, table_metadata, strict)
+    frame.table_metadata.update({IDENTITY_KEY: disk.identity or attempt})
     if builder.new is not None:
         frame.max_fragment_id = builder.new.message.id
     layout = arrangement.next_layout(builder.new, lambda at: builder.updated[at], len(rows))

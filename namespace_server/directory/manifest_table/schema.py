@@ -25,6 +25,9 @@ from namespace_server.directory.model.snapshot import Disk
 MANAGED_KEY: Final = "table_version_management"
 WRITER_FLAGS_KEY: Final = "lance.namespace.manifest.writer_feature_flags"
 READER_FLAGS_KEY: Final = "lance.namespace.manifest.reader_feature_flags"
+IDENTITY_KEY: Final = "lance-namespace-server.catalog"
+"""Names the catalog for as long as it is: the uuid of the first flip that found none. A move of the root keeps it, and
+so does a copy of all files; a restored catalog has one of its own."""
 FENCE: Final = 1 << 32
 """The catalog flag with which stock namespace clients read the root, and are told to upgrade when they write."""
 COLLECTED: Final = 1 << 33
@@ -76,6 +79,11 @@ class OnDisk(Disk):
     def managed(self) -> bool:
         """Whether the catalog is the truth about table versions."""
         return bool(self.frame.table_metadata.get(MANAGED_KEY) == "true")
+
+    @property
+    def identity(self) -> str:
+        """What names the catalog; '' before the first flip of a release that gives it a name."""
+        return self.frame.table_metadata.get(IDENTITY_KEY, "")
 
     def describe_row_file(self) -> pb.DataFile:
         """`row_file_of` this version, computed once for a line of flips.
