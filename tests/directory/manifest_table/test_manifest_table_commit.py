@@ -15,7 +15,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipLost, FlipUnknown
-from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY
+from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY, IDENTITY_KEY, OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
 from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
@@ -27,6 +27,24 @@ SPACE = put([NamespaceEntry(("a",), {"owner": "me"})])
 
 def is_manifest(path: str) -> bool:
     return path.endswith(".manifest")
+
+
+def test_the_identity_of_a_catalog_is_that_of_the_first_flip_that_found_none(tmp_path: Path) -> None:
+    """An earlier release, and a stock client, leave it as it is, or without one."""
+    table = ManifestTable(LocalStore(tmp_path))
+    first = flip(table, SPACE)
+    assert isinstance(first.disk, OnDisk)
+    second = flip(table, Changes(), table_metadata={"owner": "us"})
+    assert isinstance(second.disk, OnDisk)
+    assert second.disk.identity == first.disk.identity == first.disk.attempt
+    metadata = {key: value for key, value in open_manifest(tmp_path).metadata.items() if key != IDENTITY_KEY}
+    open_manifest(tmp_path).update_config({"lance.other": "1"})
+    assert open_manifest(tmp_path).metadata[IDENTITY_KEY] == first.disk.identity
+    open_manifest(tmp_path).update_metadata(metadata, replace=True)
+    assert IDENTITY_KEY not in open_manifest(tmp_path).metadata
+    later = flip(ManifestTable(LocalStore(tmp_path)), Changes(), table_metadata={"owner": "them"})
+    assert isinstance(later.disk, OnDisk)
+    assert later.disk.identity == later.disk.attempt != first.disk.identity
 
 
 def test_a_new_root_is_a_managed_dataset_of_the_directory_format(tmp_path: Path) -> None:
@@ -43,6 +61,7 @@ def test_a_new_root_is_a_managed_dataset_of_the_directory_format(tmp_path: Path)
     assert dataset.metadata == {
         "table_version_management": "true",
         "lance.namespace.manifest.writer_feature_flags": "4294967296",
+        "lance-namespace-server.catalog": dataset.read_transaction(1).uuid,
     }
     assert sorted(path.name for path in (tmp_path / "__manifest").iterdir()) == ["_versions", "data"]
     assert type(dataset.read_transaction(1).operation).__name__ == "Overwrite"
