@@ -27,16 +27,17 @@ _PLACE = re.compile(r"[^\s'\"`(]*/[^\s'\"`]*/[^\s'\"`]*")
 """Also paths without a slash at the begin, as object stores have them."""
 _VALUES = re.compile(r"Divide by zero|Cast error|Overflow happened|Arithmetic overflow|non-null|Invalid user input")
 """What is wrong with values or expressions, whatever exception it comes as."""
-_LOST = re.compile(r"Not found: \S*/\S+\.\w+")
+_LOST = re.compile(r"Not found: \S*/\S+\.\w+|[Vv]ersion not found")
 """A file that is gone, in the course of whatever."""
 _DAMAGED = re.compile(
     r"failed to fill whole buffer|Encountered corrupt file|Invalid range \S+ for object of size|outside file of size|"
-    r"does not appear to be a [Ll]ance file|[Gg]lobal buffer|metadata region|failed to decode Protobuf|sliced Buffer"
+    r"does not appear to be a [Ll]ance file|[Gg]lobal buffer|metadata region|failed to decode Protobuf|sliced Buffer|"
+    r"file size is too small|does not have sufficient data"
 )
 """A file that is shorter than it was, or holds something else."""
 _FAULT = re.compile(r"task \d+ panicked|reader producer terminated")
 """A fault of pylance itself, which comes as an error of Arrow."""
-_FILE = re.compile(r"[/\s]((?:data|_deletions|_indices)/[\w./-]+)")
+_FILE = re.compile(r"(?:^|[/\s])((?:data|_deletions|_indices|_versions)/[\w./-]+)")
 _SYSTEM = re.compile(r"\(os error (\d+)\)")
 _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG})
 _MEMORY = re.compile(r"memory allocat|malloc of size|realloc of size|Out of memory|Resources exhausted")
@@ -102,7 +103,10 @@ def explained(what: str, find_damage: Callable[[], str | None] | None = None) ->
             raise storage_failed(what, reason) from error
         raise WorkFailed(f"{what}: {plain_text(error)}") from error
     except CorruptFile as error:
-        raise WorkFailed(f"{what}: {plain_text(error)}") from error
+        text = (
+            plain_text(error) if error.key is None else f"the file {error.key} of the table is damaged: {error.reason}"
+        )
+        raise WorkFailed(f"{what}: {text}") from error
     except LanceCoreError as error:
         raise InvalidCall(f"{what}: {plain_text(error)}") from error
     except Exception as error:

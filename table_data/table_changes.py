@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction, prepare_indices
-from lance_core.data import DATA_STORAGE_VERSION, commit_time
-from lance_core.errors import InvalidTransaction, LanceCoreError, NotFound
+from lance_core.data import DATA_STORAGE_VERSION
+from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import branch_base
+from lance_core.format.naming import branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.stated_files import check_stated_files
 from lance_core.storage.opening import open_store
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from table_data.open_datasets import OpenDatasets
 
-_MILLISECOND: Final = 1_000_000
 _MOST_LOOKED_AT: Final = 1_000
 
 
@@ -119,13 +118,14 @@ class TableChanges:
 
     @property
     def base(self) -> ManifestFile | None:
-        """The version at the begin of the transaction. Raises `VersionGone` if another one took its place.
+        """The version at the begin of the transaction.
 
-        Raises `ReferenceNotFound`, `UnsupportedFeature`.
+        Raises `VersionGone` if it is gone or another one took its place, `CorruptFile`, `UnsupportedFeature`.
         """
         if self._base is None and self.state.version is not None:
-            self._base = self.version(self.state.version)
-            self._require_one_version()
+            file = self.version(self.state.version)
+            self._require_same(file)
+            self._base = file
         return self._base
 
     @property
@@ -178,9 +178,7 @@ class TableChanges:
         """A read-only dataset of the base version with the steps applied. Raises as `base` does."""
         if not self.steps and self.state.version is not None:
             if self._published is None:
-                manifest = self.manifest_sha256 or self.require_head().identity.sha256
-                self._published = staging.open_version(self.uri, self.state.version, manifest, self.options)
-                self._require_one_version()
+                self._published = staging.open_version(self.uri, self.require_head(), self.options)
             return self._published
         head = self.require_head()
         if self._local is None or self._local[0] is not head:
@@ -196,36 +194,38 @@ class TableChanges:
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
         """A read-only dataset of a published version."""
         uri = branch_base(self.state.uri, branch)
-        return staging.open_version(uri, version, self._read(version, branch).identity.sha256, self.options)
+        return staging.open_version(uri, self._read(version, branch), self.options)
 
     def version(self, number: int) -> ManifestFile:
         """The manifest of a published version; its fragments stay encoded until they are asked for.
 
-        Raises `ReferenceNotFound`, `UnsupportedFeature`.
+        Raises `VersionGone`, `CorruptFile`, `UnsupportedFeature`.
         """
         file = self._read(number, self.state.branch)
         check_readable(file.outline)
         return file
 
-    def _require_one_version(self) -> None:
-        """What is computed on the dataset is applied to the manifest, and committed on what the catalog names.
+    def _require_same(self, file: ManifestFile) -> None:
+        """Raise unless the manifest that has the name of the base version is the one that the catalog names.
 
-        All of them have the same name, and other files may have taken it between two reads.
+        Raises `VersionGone` if it is that of another version, which was committed at another time, else `CorruptFile`.
         """
-        known, read = self.state.identity, self._base
-        opened = None if self._published is None else commit_time(self._published)
-        reason = None
-        if known is not None and read is not None and read.identity.sha256 != known.sha256:
-            reason = f"its manifest has SHA-256 {read.identity.sha256}, expected {known.sha256}"
-        elif known is not None and opened is not None and opened // _MILLISECOND != known.committed_ms:
-            reason = f"it was committed at {opened // _MILLISECOND} ms, expected {known.committed_ms} ms"
-        elif read is not None and opened not in {None, read.timestamp_ns}:
-            reason = f"its manifest was committed at {read.timestamp_ns} ns, its dataset at {opened} ns"
-        if reason is not None:
+        known, found = self.state.identity, file.identity.sha256
+        if known is None or found == known.sha256:
+            return
+        reason = f"its manifest has SHA-256 {found}, expected {known.sha256}"
+        if file.timestamp_ms != known.committed_ms:
             raise VersionGone(f"{self.name}: version {self.state.version} was replaced by another one: {reason}")
+        key = manifest_path(branch_base("", self.state.branch), file.version)
+        raise CorruptFile(f"{self.name}: {key}: {reason}", key=key, reason=reason)
 
     def _read(self, number: int, branch: str | None) -> ManifestFile:
-        return read_version(self.store, branch_base("", branch), number, lazily=True)[1]
+        base = branch_base("", branch)
+        try:
+            return read_version(self.store, base, number, lazily=True)[1]
+        except ReferenceNotFound as error:
+            key = manifest_path(base, number)
+            raise VersionGone(f"{self.name}: version {number}: expected a manifest at {key}, found none") from error
 
     def tag(self, name: str) -> tuple[str | None, int]:
         """The branch and the version of a tag. Raises `ReferenceNotFound`."""
@@ -315,7 +315,7 @@ class TableChanges:
     def restore(self, version: int, *, message: str | None, tag: str | None = None) -> None:
         """Go back to a published version of the same branch, which `tag` may have named.
 
-        Raises `VersionGone` if there is no such version, `ReferenceNotFound` if it was removed.
+        Raises `VersionGone` if there is no such version, or if it was removed.
         """
         if not 0 < version <= (self.state.version or 0):
             raise VersionGone(f"restore of version {version}: expected at most {self.state.version}")
@@ -385,6 +385,8 @@ def find_damage(table: TableState, options: Mapping[str, str]) -> str | None:
             return None
         files = fragment_files(base.manifest.fragments[:_MOST_LOOKED_AT], branch_base("", table.branch))
         check_stated_files(changes.store, files, contents=True)
+    except CorruptFile as error:
+        return str(error) if error.key is None else f"{error.key}: {error.reason}"
     except (InvalidTransaction, NotFound) as error:
         return str(error)
     except (LanceCoreError, ClientError):

@@ -140,6 +140,16 @@ class ManifestFile:
         """The field name of the inline transaction's operation, such as `append`; None if it is unknown."""
         return None if self.transaction is None else self.transaction.WhichOneof("operation")
 
+    @property
+    def encoded_manifest(self) -> bytes:
+        """The Manifest message as the file has it, for `LanceDataset(uri, serialized_manifest=...)`.
+
+        For a published version only: readers find the other sections at their offsets in the canonical file.
+        """
+        if self._data is None:
+            return self.manifest.SerializeToString()
+        return self._data[_parse_footer(self._data) + _PREFIX.size : -_FOOTER.size]
+
     def with_transaction(self, transaction: pb.Transaction) -> ManifestFile:
         """The same file with a transaction that was read from a transaction file."""
         found = copy(self)

@@ -15,11 +15,12 @@ from lance_namespace.errors import (
     from_error_code,
 )
 
+from lance_core.format.naming import branch_base, manifest_path
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.port import ChangeRunner, CommittedChange, StagedChange, Tables
 from table_data.batch_operations import Result, StagedOperation, TableState
-from table_data.errors import ClientError, VersionGone
+from table_data.errors import ClientError, VersionGone, WorkFailed
 from table_data.jobs.job import Job, Staged
 from table_data.requests.durations import parse_duration
 from table_data.requests.table_requests import ReadRequest, TableRequest
@@ -91,9 +92,11 @@ class DataOperations(Generic[Rows]):
             for left in reversed(range(MAX_TRIES)):
                 try:
                     staged = await change.stage(table, limit=deadline.left)
-                except VersionGone:  # a branch was made again since it was found
+                except VersionGone as error:  # a branch was made again since it was found
                     gone = table.identity
                     table, catalog_version = await self._tables.find_table(newest, layout=layout)
+                    if gone is not None and table.identity == gone:
+                        raise lost(error, table) from error
                     if not left or rows is not None or table.identity == gone:
                         raise
                     continue
@@ -203,6 +206,14 @@ def is_retryable(error: LanceNamespaceError, *, independent: bool = False) -> bo
         return False
     failures = getattr(error, "failures", None) or ()
     return independent or not any(str(failure.get("hint") or "").startswith("incompatible") for failure in failures)
+
+
+def lost(error: VersionGone, table: TableState) -> WorkFailed:
+    """The error where a file of the newest version of a table, or its manifest, is not found on storage."""
+    key = manifest_path(branch_base("", table.branch), table.version or 1)
+    return WorkFailed(
+        f"{error}; files of the newest version are never removed: {key} or a file that it names is damaged"
+    )
 
 
 @contextmanager

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
 
 from namespace_server.answer import Answer
-from namespace_server.data.operations import namespace_errors
+from namespace_server.data.operations import lost, namespace_errors
 from namespace_server.data.port import TableCatalog
 from table_data.batch_operations import DELIMITER, TableState
+from table_data.errors import VersionGone
 from table_data.jobs.job import Job
 from table_data.requests.table_requests import Explain, ReadRequest
 
@@ -71,6 +74,19 @@ def _explained(request: Explain) -> ReadRequest:
     return {"id": request["id"], "version": query.get("version"), "branch": next(iter(branches), None)}
 
 
+def require_not_newest(catalog: TableCatalog, table: TableState, error: VersionGone) -> None:
+    """Raise `WorkFailed` if the version that a worker did not find is the newest one: that is never removed (M5).
+
+    It is gone if its table or branch was removed since it was found. Blocking.
+    """
+    try:
+        newest, _ = catalog.find_table({"id": list(table.id), "branch": table.branch})
+    except LanceNamespaceError:
+        return
+    if table.identity is not None and newest.identity == table.identity and newest.uri == table.uri:
+        raise lost(error, table) from error
+
+
 class Readers(Protocol):
     """Does reads where it is called."""
 
@@ -95,11 +111,20 @@ class RowReads:
         planned = plan_read(self._catalog, operation, request)
         if planned.known is not None:
             return planned.answer(planned.known)
-        with namespace_errors():
+        with self._errors(planned):
             return planned.answer(self._readers.value(planned.job, planned.table))
 
     def rows(self, operation: str, request: ReadRequest) -> bytes:
         """Answer a read with rows, as an Arrow IPC file. Raises the namespace errors of the operation."""
         planned = plan_read(self._catalog, operation, request)
-        with namespace_errors():
+        with self._errors(planned):
             return self._readers.rows(planned.job, planned.table)
+
+    @contextmanager
+    def _errors(self, planned: PlannedRead) -> Iterator[None]:
+        with namespace_errors():
+            try:
+                yield
+            except VersionGone as error:
+                require_not_newest(self._catalog, planned.table, error)
+                raise

@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
-from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
 from namespace_server.credentials.vending import Vendor
@@ -30,7 +31,7 @@ from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.elapsed import elapsed_clock
-from namespace_server.directory.model.entries import RecordEntry
+from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
@@ -200,6 +201,19 @@ class StoredCatalog:
     def is_vacant(self, key: str) -> bool:
         """Whether no object has this key."""
         return find_contents(self.store, key) is None
+
+    def load_manifest(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row, for an answer about it.
+
+        Raises `NotFound` if the version was removed, `CorruptFile` if it is damaged, as a head is that is missing.
+        """
+        try:
+            return self.manifests.load(entry)
+        except NotFound:
+            head = self.table.refresh().head(entry.table_id, entry.branch)
+            if head is None or head.identity != entry.identity:
+                raise
+            return self.manifests.load_head(entry)
 
     def reconciled_snapshot(self, chain: ChainKey) -> CatalogSnapshot:
         """The newest snapshot, after adopting the unmanaged versions above the head of a chain (P5).

@@ -19,7 +19,7 @@ from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRecord
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
-from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
+from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read, require_not_newest
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.observation import SILENT, Observer, PoolState
 from namespace_server.rest.errors import ClientDisconnected
@@ -30,6 +30,7 @@ from namespace_server.workers.read_pool import ReadPool
 from namespace_server.workers.spool import SpoolSpace
 from namespace_server.workers.starter import WorkerStarter
 from table_data.batch_operations import StagedOperation, TableState
+from table_data.errors import VersionGone
 from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
 
 T = TypeVar("T")
@@ -126,9 +127,8 @@ class DataService:
         planned = await self._plan(operation, request, at)
         if planned.known is not None:
             return planned.answer(planned.known)
-        async with _while_connected(receive):
-            with namespace_errors():
-                return planned.answer(await self._reads.value(planned.job, planned.table))
+        async with _while_connected(receive), self._errors(planned):
+            return planned.answer(await self._reads.value(planned.job, planned.table))
 
     @asynccontextmanager
     async def rows(
@@ -141,10 +141,19 @@ class DataService:
         """
         async with _while_connected(receive) as connection:
             planned = await self._plan(operation, request, at)
-            with namespace_errors():
-                async with self._reads.rows(planned.job, planned.table) as rows:
-                    chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
-                    yield RowStream(chunks, planned.catalog_version, planned.table.version)
+            async with self._errors(planned), self._reads.rows(planned.job, planned.table) as rows:
+                chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
+                yield RowStream(chunks, planned.catalog_version, planned.table.version)
+
+    @asynccontextmanager
+    async def _errors(self, planned: PlannedRead) -> AsyncIterator[None]:
+        """Raise errors of a read in the block as namespace errors. The newest version of a table is never gone."""
+        with namespace_errors():
+            try:
+                yield
+            except VersionGone as error:
+                await self._find(partial(require_not_newest, self._catalog, planned.table, error))
+                raise
 
     @property
     def pools(self) -> Mapping[str, PoolState]:

@@ -89,13 +89,14 @@ def session_of(uri: str, version: int, manifest_sha256: str) -> lance.Session:
     return _caches().session(uri, version, manifest_sha256)
 
 
-def open_version(uri: str, version: int, manifest_sha256: str, options: Mapping[str, str]) -> lance.LanceDataset:
+def open_version(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:
     """A read-only handle on a published version. `uri` is the root of the table or of the branch.
 
-    The SHA-256 of its manifest tells the version from another one that has or had its place and number.
+    Pylance takes the manifest from `file`, whose bytes the caller has compared, and does not read it again.
     """
-    session = session_of(uri, version, manifest_sha256)
-    return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=session)
+    session = session_of(uri, file.version, file.identity.sha256)
+    manifest, storage = file.encoded_manifest, dict(options) or None
+    return ReadOnlyTable(uri, serialized_manifest=manifest, storage_options=storage, session=session)
 
 
 def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:

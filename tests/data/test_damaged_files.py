@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.format.naming import manifest_name
+from lance_core.storage.sizes import LARGEST_MANIFEST
 from tests.data.arrow import ARROW, location, stream
+from tests.data.queried import complete
 
 ROWS = pa.table({"a": list(range(200)), "s": [f"x{number}" for number in range(200)]})
 CALLS: dict[str, Any] = {
@@ -43,9 +48,10 @@ def overwrite_all(file: Path) -> None:
 
 
 def call(http: httpx.Client, route: str, name: str) -> httpx.Response:
-    if CALLS[name] is None:
+    body = MANIFEST_CALLS[name]
+    if body is None:
         return http.post(f"{route}/{name}", content=stream(ROWS.slice(0, 3)), headers=ARROW)
-    return http.post(f"{route}/{name}", json=CALLS[name])
+    return http.post(f"{route}/{name}", json=body)
 
 
 @pytest.mark.parametrize(("kind", "damage"), [("data", Path.unlink), ("data", cut), ("_deletions", Path.unlink)])
@@ -78,8 +84,72 @@ def test_an_overwritten_file_is_named(http: httpx.Client, name: str, damage: Cal
     assert f"file data/{file.name} of the table is damaged" in answer.json()["error"]
 
 
+MANIFEST_CALLS: dict[str, Any] = {
+    **CALLS,
+    "insert": None,
+    "stats": {},
+    "describe": {"load_detailed_metadata": True},
+    "explain_plan": {"query": complete({})},
+    "index/list": {},
+    "drop_columns": {"columns": ["s"]},
+}
+
+
+def fill(file: Path) -> None:
+    file.write_bytes(random.Random(7).randbytes(file.stat().st_size))
+
+
+def change_a_byte(file: Path) -> None:
+    """A column has another name: the manifest is well-formed, and an answer from it would be wrong."""
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b"amount") + 5] ^= 1
+    file.write_bytes(data)
+
+
+def enlarge(file: Path) -> None:
+    os.truncate(file, LARGEST_MANIFEST + 1)
+
+
+def replace_by_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [cut, overwrite_all, fill, change_a_byte, enlarge, replace_by_a_pipe, Path.unlink],
+    ids=lambda each: each.__name__,
+)
+def test_each_call_says_that_the_newest_manifest_is_damaged(http: httpx.Client, damage: Callable[[Path], None]) -> None:
+    """Nobody has it open: the table is registered, and damaged before its first use."""
+    http.post("/v1/table/w$any/create", content=stream(ROWS), headers=ARROW)
+    uri = location(http, "/v1/table/w$any").with_name(f"manifest-{damage.__name__}")
+    lance.write_dataset(pa.table({"amount": [1, 2], "s": ["x1", "x2"], "a": [1, 2]}), uri)
+    route = f"/v1/table/w${uri.name}"
+    http.post(f"{route}/register", json={"location": uri.name}).raise_for_status()
+    (file,) = (uri / "_versions").glob("*.manifest")
+    damage(file)
+    for name in MANIFEST_CALLS:
+        answer = call(http, route, name)
+        assert (answer.status_code, answer.json()["code"]) == (500, 18), (name, answer.text)
+        assert f"_versions/{file.name}" in answer.json()["error"], (name, answer.text)
+        assert str(uri.parent) not in answer.text, (name, answer.text)
+    assert http.post(f"{route}/version/list", json={}).json()["versions"][0]["version"] == 1
+
+
+def test_an_earlier_version_that_is_gone_is_named_as_gone(http: httpx.Client) -> None:
+    route = "/v1/table/w$earlier"
+    http.post(f"{route}/create", content=stream(ROWS), headers=ARROW).raise_for_status()
+    http.post(f"{route}/insert", content=stream(ROWS), headers=ARROW).raise_for_status()
+    (location(http, route) / "_versions" / manifest_name(1)).unlink()
+    calls = {"query": complete({"version": 1}), "stats": {"version": 1}, "version/describe": {"version": 1}}
+    for name, body in calls.items():
+        answer = http.post(f"{route}/{name}", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (404, 11), (name, answer.text)
+
+
 def test_files_that_go_before_their_version(http: httpx.Client) -> None:
-    """As stock removals may delete them: damage while the manifest is there, then a version that is gone."""
+    """As stock removals may delete them: damage also when the manifest is gone, since the newest is never removed."""
     route = "/v1/table/w$removed"
     http.post(f"{route}/create", content=stream(ROWS), headers=ARROW).raise_for_status()
     (file,) = (location(http, route) / "data").iterdir()
@@ -89,7 +159,8 @@ def test_files_that_go_before_their_version(http: httpx.Client) -> None:
     for manifest in (location(http, route) / "_versions").iterdir():
         manifest.unlink()
     then = call(http, route, "query")
-    assert (then.status_code, then.json()["code"]) == (404, 11), then.text
+    assert (then.status_code, then.json()["code"]) == (500, 18), then.text
+    assert "_versions/" in then.json()["error"]
 
 
 def test_damage_in_the_middle_of_an_answer_breaks_the_connection(http: httpx.Client) -> None:

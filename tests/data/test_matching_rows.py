@@ -98,10 +98,10 @@ def test_an_update_of_few_rows_reads_little_of_a_wide_table(tmp_path: Path) -> N
         pa.table({"id": np.arange(rows), **{f"f{number}": np.random.random(rows) for number in range(wide)}}), uri
     )
     for where, most in (("id BETWEEN 500 AND 599", 4_000_000), ("id < 0", 1_000_000)):
-        dataset = staging.open_version(uri, 1, "its only version", {})
-        dataset.io_stats_incremental()
         store = LocalStore(uri, "none")
         _, file = read_version(store, "", 1)
+        dataset = staging.open_version(uri, file, {})
+        dataset.io_stats_incremental()
         operation, changed = staging.stage_update(dataset, TableFiles(store, ""), file, {"f0": "f0 + 1"}, where)
         assert changed == (100 if operation.new else 0)
         assert 0 < dataset.io_stats_incremental().read_bytes < most < rows * wide * 8 / 2

@@ -45,9 +45,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = table_changes.staging.open_version
 
-    def noting(uri: str, version: int, identity: str, options: dict[str, str]) -> lance.LanceDataset:
-        found.append(version)
-        return real(uri, version, identity, options)
+    def noting(uri: str, file: ManifestFile, options: dict[str, str]) -> lance.LanceDataset:
+        found.append(file.version)
+        return real(uri, file, options)
 
     monkeypatch.setattr(table_changes.staging, "open_version", noting)
     return found

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import TableVersionNotFoundError
 
+from lance_core.data import commit_time
+from lance_core.errors import CorruptFile
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.tables.dataset import Dataset
@@ -138,24 +140,47 @@ def test_a_version_that_is_known_stays_open(tmp_path: Path) -> None:
     write_versions(uri, OLD)
     state = state_of(uri, known=True)
     assert tables.open(state, {}) is tables.open(state, {})
-    first, again, other = (staging.open_version(uri, 3, identity, {}) for identity in ("a", "a", "b"))
+    file = TableChanges(state, {}).require_head()
+    first, again = (staging.open_version(uri, file, {}) for _ in range(2))
+    write_versions(uri, NEW)
+    other = staging.open_version(uri, TableChanges(state_of(uri, known=True), {}).require_head(), {})
     assert first.session().is_same_as(again.session())
     assert not first.session().is_same_as(other.session())
 
 
 @pytest.mark.parametrize("first", ["dataset", "manifest"])
 def test_a_version_that_is_replaced_while_it_is_read(tmp_path: Path, first: str) -> None:
-    """Rows are found in the dataset and deleted in the manifest, which are read by the same name."""
+    """Rows are found in the dataset and deleted in the manifest: both come from the same bytes."""
     uri = str(tmp_path / "t")
     write_versions(uri, OLD)
-    changes = TableChanges(state_of(uri, known=True), {})
+    state = state_of(uri, known=True)
+    assert state.identity is not None
+    changes = TableChanges(state, {})
     steps: list[Callable[[], object]] = [changes.dataset, changes.require_head]
     if first == "manifest":
         steps.reverse()
     steps[0]()
     write_versions(uri, NEW)
+    steps[1]()
+    assert changes.require_head().identity.sha256 == state.identity.sha256
+    assert commit_time(changes.dataset()) == changes.require_head().timestamp_ns
     with pytest.raises(VersionGone, match="version 3 was replaced by another one"):
-        steps[1]()
+        TableChanges(state, {}).dataset()
+
+
+def test_a_manifest_with_other_bytes_is_damaged(tmp_path: Path) -> None:
+    """A byte of it changed, in the name of a column: whatever is computed from it would be wrong."""
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"amount": [1, 2]}), uri)
+    manifest = Path(manifest_path(uri, 1, NamingScheme.V2))
+    data = manifest.read_bytes()
+    file = parse_manifest_file(data)
+    state = TableState(("t",), uri, 1, identity=VersionIdentity(file.identity.sha256, file.timestamp_ms))
+    place = data.rindex(b"amount")
+    manifest.write_bytes(data[:place] + b"amounu" + data[place + 6 :])
+    for look in (TableChanges(state, {}).dataset, TableChanges(state, {}).require_head):
+        with pytest.raises(CorruptFile, match=f"_versions/{manifest.name}: its manifest has SHA-256"):
+            look()
 
 
 @pytest.mark.parametrize("seconds", [9_300_000_000, -5])

@@ -62,6 +62,8 @@ class AddedFileChecks:
             raise InvalidInputError(
                 f"table {join(operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
             )
+        for reason in self._allowed.links_outside(added).values():
+            raise InvalidInputError(f"table {join(operation.id)}: {reason}; its transaction adds files there")
         if not (now or self._store.local):
             return None
         return self._look(operation, added, schema)

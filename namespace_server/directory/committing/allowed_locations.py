@@ -58,7 +58,7 @@ class AllowedLocations:
         if not self._is_allowed(place):
             return f"{shown(location)} lies outside the catalog's root and its allowed_locations"
         if place.scheme == "file" and not self._is_allowed(_resolved(_path(place))):
-            return f"{shown(location)} leads out of the catalog's root and its allowed_locations by a symbolic link"
+            return _leads_out(location)
         return None
 
     def link_refusal(self, location: str) -> str | None:
@@ -74,9 +74,27 @@ class AllowedLocations:
             pass
         for link in links:
             if not self._is_allowed(_resolved(link)):
-                key = os.path.relpath(link, self._root)
-                return f"{shown(key)} leads out of the catalog's root and its allowed_locations by a symbolic link"
+                return _leads_out(os.path.relpath(link, self._root))
         return None
+
+    def links_outside(self, keys: Iterable[str]) -> dict[str, str]:
+        """The symbolic links that lead out of what is allowed, among these keys and the directories above them.
+
+        Each with the reason why what lies behind it is not read. A look at each file and each directory.
+        """
+        found: dict[str, str] = {}
+        if self._root is None:
+            return found
+        looked: set[str] = set()
+        for key in keys:
+            step = key
+            while step and step not in looked:
+                looked.add(step)
+                path = f"{self._root}/{step}"
+                if os.path.islink(path) and not self._is_allowed(_resolved(path)):  # noqa: PTH114 (for each file)
+                    found[step] = _leads_out(step)
+                step = step.rpartition("/")[0]
+        return found
 
     def _is_allowed(self, place: _Place) -> bool:
         return any(place.is_in(allowed) for allowed in self._places)
@@ -90,6 +108,10 @@ def new_bases(transaction: pb.Transaction) -> Sequence[pb.BasePath]:
         case "overwrite":
             return transaction.overwrite.initial_bases
     return ()
+
+
+def _leads_out(location: str) -> str:
+    return f"{shown(location)} leads out of the catalog's root and its allowed_locations by a symbolic link"
 
 
 def _place(location: str) -> _Place:

@@ -103,9 +103,16 @@ class AttemptContext:
         self._planned[cache_key(planned.entry)] = planned.file
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
-        """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
+        """The manifest of a row: of this group, from the cache, or read from storage (M4).
+
+        Raises `NotFound`, and `CorruptFile`, also for the head of a table that is missing.
+        """
         planned = self._planned.get(cache_key(entry))
-        return planned or self._manifests.load(entry)
+        if planned is not None:
+            return planned
+        head = None if entry.branch is not None else self._snapshot.head(entry.table_id, None)
+        is_head = head is not None and cache_key(head) == cache_key(entry)
+        return self._manifests.load_head(entry) if is_head else self._manifests.load(entry)
 
     def is_adoptable(
         self, path: str, base: str, file: ManifestFile, below: ManifestFile | None, kept: Iterable[VersionEntry]

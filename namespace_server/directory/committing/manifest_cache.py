@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from lance_core.errors import LanceCoreError
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.sized_cache import SizedCache
@@ -55,6 +55,14 @@ class ManifestCache:
             file = self.read(entry)
             self.put(entry, file)
         return file
+
+    def load_head(self, entry: VersionEntry) -> ManifestFile:
+        """As `load`, of the head of a chain: that is never gone (M5), so `CorruptFile` is raised if it is missing."""
+        try:
+            return self.load(entry)
+        except NotFound as error:
+            reason = f"expected the manifest of version {entry.version}, the newest, found none"
+            raise CorruptFile(f"{entry.canonical_path}: {reason}", key=entry.canonical_path, reason=reason) from error
 
     def read(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, read and not cached. Raises as `load` does."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
 from typing import NamedTuple
 
-from lance_core.errors import NotFound
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.deletion import deletion_file_path
-from lance_core.format.manifest import ManifestFile
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
 from lance_core.versions import find_contents
@@ -60,17 +61,18 @@ class ManifestReader:
     def read(self, entry: VersionEntry) -> bytes:
         """The manifest of a row: canonical, then staged, then canonical again (M4).
 
-        Raises `NotFound` when no file under these names has the row's bytes, `StorageError` when storage cannot be
-        read.
+        Raises `NotFound` when there is no file under these names, or that of another version; `CorruptFile` when there
+        is a file that is not what was committed; `StorageError` when storage cannot be read.
         """
-        data = self.from_memory(entry)
+        data = self.from_memory(entry) or self._find_canonical(entry) or self.find_staged(entry)
         if data is not None:
             return data
-        for find in (self._find_canonical, self.find_staged, self._find_canonical):
-            data = find(entry)
-            if data is not None:
-                return data
-        raise NotFound(f"version {entry.version} at {entry.canonical_path}")
+        found = find_contents(self._store, entry.canonical_path)
+        if found is None:
+            raise NotFound(f"version {entry.version} at {entry.canonical_path}")
+        if is_row(entry, found):
+            return found
+        raise _other_file(entry, found)
 
     def _find_canonical(self, entry: VersionEntry) -> bytes | None:
         data = find_contents(self._store, entry.canonical_path)
@@ -94,7 +96,21 @@ def is_row(entry: VersionEntry, data: bytes) -> bool:
     """Whether bytes are the manifest that a row names. Rows of other writers carry no hash: the size is compared."""
     if not entry.sha256:
         return entry.size in {0, len(data)}
-    return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256
+    return len(data) == entry.size and sha256(data).hexdigest() == entry.sha256
+
+
+def _other_file(entry: VersionEntry, data: bytes) -> LanceCoreError:
+    """What to raise where the canonical name of a row has other bytes: another version, or a damaged file.
+
+    The rows of earlier catalog versions name versions whose place others took since: those of a branch that was made
+    again, or of a location that was registered again. They were committed at other times.
+    """
+    with suppress(CorruptFile):
+        if parse_manifest_file(data, expected_version=entry.version, lazily=True).timestamp_ms != entry.timestamp_ms:
+            return NotFound(f"version {entry.version} at {entry.canonical_path}, which has another version now")
+    expected = f"the {entry.size} bytes with SHA-256 {entry.sha256}" if entry.sha256 else f"{entry.size} bytes"
+    reason = f"expected {expected} that were committed, found {len(data)} with SHA-256 {sha256(data).hexdigest()}"
+    return CorruptFile(f"{entry.canonical_path}: {reason}", key=entry.canonical_path, reason=reason)
 
 
 def has_row(entry: VersionEntry, newest: CatalogSnapshot) -> bool:

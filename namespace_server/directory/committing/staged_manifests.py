@@ -51,6 +51,8 @@ class StagedManifestChecks:
                 f"manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
                 "_versions directory, or lie under _staging",
             )
+        for reason in self._allowed.links_outside([key]).values():
+            raise _unusable(operation, f"no staged manifest: {reason}")
         try:
             data, meta = self._store.get_with_meta(key, at_most=operation.manifest_size)
         except NotFound as error:

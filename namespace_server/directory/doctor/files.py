@@ -8,6 +8,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.tables.stored_files import FileProblem, StoredFiles
+from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import join
@@ -26,9 +27,13 @@ class TableFindings:
 
     def check(self, row: VersionEntry, file: ManifestFile, *, is_head: bool) -> Iterator[Finding]:
         """The findings on the files of a version. Files outside the root of the catalog are not looked at."""
-        for problem in self._stored.problems(TableFiles(self._store, row.base).placed(file)):
+        placed, table = list(TableFiles(self._store, row.base).placed(file)), join(row.table_id)
+        keys = (each.key.rstrip("/") for each in placed if each.key is not None)
+        for link in AllowedLocations(self._store).links_outside(keys):
+            yield Finding("link-out-of-root", link, f"version {row.version} names a file there", table)
+        for problem in self._stored.problems(placed):
             text = f"version {row.version}: {problem.text}"
-            yield Finding(_code(problem, is_head=is_head), problem.key.rstrip("/"), text, join(row.table_id))
+            yield Finding(_code(problem, is_head=is_head), problem.key.rstrip("/"), text, table)
 
 
 def _code(problem: FileProblem, *, is_head: bool) -> str:

@@ -121,6 +121,11 @@ KINDS: Final = {
     ),
     "file-size": _Kind(Severity.DAMAGE, "restore the file from a backup: it is not as long as the version says"),
     "file-unreadable": _Kind(Severity.DAMAGE, "restore the file from a backup: it is not what the version says"),
+    "link-out-of-root": _Kind(
+        Severity.WARNING,
+        "readers get what lies behind the link, with the rights of the server: replace it by the files, unless it was "
+        "made by the operator and `allowed_locations` permits it",
+    ),
     "old-file-missing": _Kind(
         Severity.WARNING,
         "restore the file from a backup: an earlier version of the table cannot be read as a whole",

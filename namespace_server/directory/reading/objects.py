@@ -315,7 +315,7 @@ def _require_version(context: ReadContext, table: TableEntry, branch: str | None
 
 def _details(context: ReadContext, entry: VersionEntry) -> Body:
     try:
-        manifest = context.catalog.manifests.load(entry).manifest
+        manifest = context.catalog.load_manifest(entry).manifest
     except NotFound as error:
         raise TableVersionNotFoundError(
             f"table {join(entry.table_id)}: version {entry.version} was removed by a cleanup"

@@ -156,7 +156,7 @@ def _properties(context: ReadContext, entry: VersionEntry) -> dict[str, str]:
     """What the transaction itself says. TransactionNotFoundError (10) if its manifest is gone (M5)."""
     catalog = context.catalog
     try:
-        file = with_transaction(catalog.store, entry.base, catalog.manifests.load(entry))
+        file = with_transaction(catalog.store, entry.base, catalog.load_manifest(entry))
     except NotFound as error:
         raise _no_transaction(str(entry.version), entry.table_id) from error
     described = {

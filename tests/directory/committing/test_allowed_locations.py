@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -16,6 +17,7 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.transaction.operations import UpdateBases, encode_transaction
 from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
+from namespace_server.directory.doctor import Examination
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Capture, Ground, as_operation, rows
 
@@ -199,6 +201,66 @@ class TestRegister:
         with pytest.raises(InvalidInputError, match=r"version 1 has the base path '.*beside' lies outside"):
             ground.call("register_table", id=T, location="other")
         allowing(ground.root, str(tmp_path)).call("register_table", id=T, location="other")
+
+
+class TestLinks:
+    """A file that a client adds, or a directory above it, is a symbolic link out of the root."""
+
+    @pytest.fixture
+    def outside(self, tmp_path: Path) -> Path:
+        lance.write_dataset(rows(7, 9), tmp_path / "outside")
+        return tmp_path / "outside"
+
+    def added(self, ground: Ground) -> tuple[dict[str, Any], Path]:
+        """A transaction on a table, and the data file that it adds."""
+        data = ground.root / ground.location(T) / "data"
+        before = set(data.iterdir())
+        operation = ground.transaction(T, rows(3, 5))
+        [file] = set(data.iterdir()) - before
+        return operation, file
+
+    def test_a_data_file(self, ground: Ground, outside: Path, tmp_path: Path) -> None:
+        ground.make_table(*T)
+        operation, file = self.added(ground)
+        [secret] = (outside / "data").iterdir()
+        shutil.copy(file, secret)
+        file.unlink()
+        file.symlink_to(secret)
+        with pytest.raises(
+            InvalidInputError, match=f"data/{file.name}' leads out of the catalog's root .*symbolic link"
+        ):
+            ground.batch(operation)
+        assert allowing(ground.root, str(tmp_path)).batch(operation)
+        assert [each.code for each in Examination(ground.store).examine().findings] == ["link-out-of-root"]
+
+    def test_a_directory_of_data_files(self, ground: Ground, outside: Path) -> None:
+        ground.make_table(*T)
+        operation, file = self.added(ground)
+        file.parent.rename(outside / "moved")
+        file.parent.symlink_to(outside / "moved")
+        with pytest.raises(InvalidInputError, match="/data' leads out of the catalog's root"):
+            ground.batch(operation)
+        found = Examination(ground.store).examine().findings
+        assert [(each.code, each.place) for each in found] == [("link-out-of-root", f"{ground.location(T)}/data")]
+
+    def test_a_staged_manifest(self, ground: Ground, outside: Path) -> None:
+        ground.make_table(*T)
+        operation = ground.stage(T, rows(3, 5))
+        request = operation["create_table_version"]
+        staged = ground.root / str(ground.store.relative_path(request["manifest_path"]))
+        staged.rename(outside / "manifest")
+        staged.symlink_to(outside / "manifest")
+        with pytest.raises(InvalidInputError, match="leads out of the catalog's root"):
+            ground.batch(operation)
+
+    def test_a_link_within_the_root(self, ground: Ground) -> None:
+        ground.make_table(*T)
+        operation, file = self.added(ground)
+        moved = file.with_name("moved.lance")
+        file.rename(moved)
+        file.symlink_to(moved)
+        ground.batch(operation)
+        assert ground.ids(T) == [0, 1, 2, 3, 4]
 
 
 class TestPlaces:
