@@ -48,6 +48,10 @@ class VersionGone(InvalidCall):
     code = 11
 
 
+class BaseVersionGone(VersionGone):
+    """The version that a change or a read begins with has no manifest, or another one took its place."""
+
+
 class WrittenAround(InvalidCall):
     """Another writer has written to the location of the table, and the catalog does not know its versions."""
 

@@ -40,7 +40,7 @@ from table_data.batch_operations import (
     VersionAssertion,
 )
 from table_data.composition import Composition, Step, compose, take_step
-from table_data.errors import ClientError, InvalidCall, VersionGone
+from table_data.errors import BaseVersionGone, ClientError, InvalidCall, VersionGone
 from table_data.pylance_errors import storage_failed
 
 if TYPE_CHECKING:
@@ -120,10 +120,13 @@ class TableChanges:
     def base(self) -> ManifestFile | None:
         """The version at the begin of the transaction.
 
-        Raises `VersionGone` if it is gone or another one took its place, `CorruptFile`, `UnsupportedFeature`.
+        Raises `BaseVersionGone` if it is gone or another one took its place, `CorruptFile`, `UnsupportedFeature`.
         """
         if self._base is None and self.state.version is not None:
-            file = self.version(self.state.version)
+            try:
+                file = self.version(self.state.version)
+            except VersionGone as error:
+                raise BaseVersionGone(str(error)) from error
             self._require_same(file)
             self._base = file
         return self._base
@@ -208,14 +211,14 @@ class TableChanges:
     def _require_same(self, file: ManifestFile) -> None:
         """Raise unless the manifest that has the name of the base version is the one that the catalog names.
 
-        Raises `VersionGone` if it is that of another version, which was committed at another time, else `CorruptFile`.
+        Raises `BaseVersionGone` for that of another version, which was committed at another time, else `CorruptFile`.
         """
         known, found = self.state.identity, file.identity.sha256
         if known is None or found == known.sha256:
             return
         reason = f"its manifest has SHA-256 {found}, expected {known.sha256}"
         if file.timestamp_ms != known.committed_ms:
-            raise VersionGone(f"{self.name}: version {self.state.version} was replaced by another one: {reason}")
+            raise BaseVersionGone(f"{self.name}: version {self.state.version} was replaced by another one: {reason}")
         key = manifest_path(branch_base("", self.state.branch), file.version)
         raise CorruptFile(f"{self.name}: {key}: {reason}", key=key, reason=reason)
 

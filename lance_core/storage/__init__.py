@@ -8,6 +8,7 @@ bucket_store    objects in a bucket
 services/       the requests of S3, Azure and Google, for `bucket_store`
 wrappers/       stores that count or delay requests to another store
 keys            which keys a store accepts
+sizes           bounds on the files that are read whole, by kind
 retries         repeats writes whose answer was lost
 overlap         runs blocking calls in threads
 durability      fsync of files and directories, for `local`

@@ -20,7 +20,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.port import ChangeRunner, CommittedChange, StagedChange, Tables
 from table_data.batch_operations import Result, StagedOperation, TableState
-from table_data.errors import ClientError, VersionGone, WorkFailed
+from table_data.errors import BaseVersionGone, ClientError, VersionGone, WorkFailed
 from table_data.jobs.job import Job, Staged
 from table_data.requests.durations import parse_duration
 from table_data.requests.table_requests import ReadRequest, TableRequest
@@ -95,7 +95,7 @@ class DataOperations(Generic[Rows]):
                 except VersionGone as error:  # a branch was made again since it was found
                     gone = table.identity
                     table, catalog_version = await self._tables.find_table(newest, layout=layout)
-                    if gone is not None and table.identity == gone:
+                    if isinstance(error, BaseVersionGone) and gone is not None and table.identity == gone:
                         raise lost(error, table) from error
                     if not left or rows is not None or table.identity == gone:
                         raise
