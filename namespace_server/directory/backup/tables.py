@@ -361,7 +361,7 @@ class TableBackups:
         staged = row.staged_path or self.snapshot.open_path(place_of(row))
         try:
             return ManifestReader(self.store).read(replace(row, staged_path=staged))
-        except NotFound:
+        except (NotFound, CorruptFile):
             return None
 
     def _needs(

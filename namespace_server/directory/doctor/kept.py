@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.manifest_reader import ManifestReader
@@ -100,13 +100,12 @@ def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: TableFindings, 
     staged = row.staged_path or snapshot.open_path(place_of(row))
     try:
         data = ManifestReader(store).read(replace(row, staged_path=staged))
+        file = parse_manifest_file(data, expected_version=row.version)
     except NotFound:
         yield finding(row.canonical_path, f"expected the manifest of version {row.version}, did not find it")
         return
-    try:
-        file = parse_manifest_file(data, expected_version=row.version)
-    except LanceCoreError as error:
-        yield finding(row.canonical_path, str(error))
+    except CorruptFile as error:
+        yield finding(row.canonical_path, error.reason)
         return
     for each in files.check(row, file, is_head=True):
         if each.code in HEAD_CODES.values():

@@ -272,6 +272,14 @@ def data_file_of_a_dropped_table_is_cut(place: Place) -> None:
     cut(path)
 
 
+@damage("link-out-of-root")
+def data_file_is_a_link_out_of_the_root(place: Place) -> None:
+    path = place.data_files(U, 3)[-1]
+    outside = place.root.with_name(f"{place.root.name}-outside")
+    path.rename(outside)
+    path.symlink_to(outside)
+
+
 @damage("kept-version-lost")
 def pinned_version_is_missing(place: Place) -> None:
     place.ground.call("pin_catalog_version", name="q")

@@ -130,7 +130,7 @@ def test_names_that_pylance_migrated_by_path_are_given_back(ground: Ground) -> N
     ground.catalog.sweep()
     ground.open(T).migrate_manifest_paths_v2()
     ground.unmanaged_append(T, rows(4, 5))
-    with pytest.raises(LanceNamespaceError, match="no longer readable"):
+    with pytest.raises(LanceNamespaceError, match="is damaged: expected the manifest of version 2, the newest"):
         ground.again().batch(ground.transaction(T, rows(5, 6)))
     found = examination(ground.root)
     report = found.examine()
