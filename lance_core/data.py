@@ -16,6 +16,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance.file import LanceFileReader, LanceFileSession
 from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
@@ -32,6 +33,9 @@ DATA_STORAGE_VERSION = "2.2"
 _COMPRESSION = b"lance-encoding:compression"
 _DELETION_KINDS = {"array": pb.DeletionFile.ARROW_ARRAY, "bitmap": pb.DeletionFile.BITMAP}
 _READ_BATCH_ROWS = 65_536
+_DESCRIPTOR = ["kind", "position", "size", "blob_id", "blob_uri"]
+_EXTERNAL_BLOB = 3
+"""The kind, in the descriptor of a blob, of one that is a file elsewhere."""
 _file_numbers = itertools.count()
 
 
@@ -147,6 +151,54 @@ def count_staged(
         dataset = open_staged(uri, file, storage_options)
         scanner = dataset.scanner(columns=None if decode else [], with_row_id=True)
         return sum(batch.num_rows for batch in scanner.to_batches())
+
+
+def external_blobs(
+    uri: str,
+    file: ManifestFile,
+    columns: Sequence[str],
+    fragment: int,
+    storage_options: Mapping[str, str] | None = None,
+) -> set[tuple[int, str]]:
+    """The files outside of a table that values of blob columns name, by their descriptors; deleted rows included.
+
+    Each is the id of a base path of the version and a path below that, or 0 and a URI. `columns` are names of top-level
+    columns. See `open_staged`; raises `StorageError`.
+    """
+    found: set[tuple[int, str]] = set()
+    with _storage_errors(f"{uri}: blobs of version {file.version} cannot be listed"):
+        dataset = open_staged(uri, file, storage_options)
+        chosen = dataset.get_fragment(fragment)
+        batches = dataset.scanner(
+            columns=list(columns),
+            fragments=[] if chosen is None else [chosen],
+            blob_handling="blobs_descriptions",
+            with_row_id=True,
+            include_deleted_rows=True,
+        ).to_batches()
+        for batch in batches:
+            for name in columns:
+                found |= _external_of(batch.column(name))
+    return found
+
+
+def _external_of(column: pa.Array) -> set[tuple[int, str]]:
+    """The same of one column, in which descriptors may be nested."""
+    kind = column.type
+    if isinstance(kind, pa.ExtensionType):
+        return _external_of(column.storage)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _external_of(column.flatten())
+    if not pa.types.is_struct(kind):
+        return set()
+    names = [field.name for field in kind]
+    if names != _DESCRIPTOR:
+        return {each for values in column.flatten() for each in _external_of(values)}
+    parts = dict(zip(names, column.flatten(), strict=True))
+    is_external = pc.fill_null(pc.equal(parts["kind"], _EXTERNAL_BLOB), False)
+    chosen = pa.table({name: pc.filter(parts[name], is_external) for name in ("blob_id", "blob_uri")})
+    distinct = chosen.group_by(["blob_id", "blob_uri"]).aggregate([])
+    return set(zip(distinct["blob_id"].to_pylist(), distinct["blob_uri"].to_pylist(), strict=True))
 
 
 def open_published(uri: str, version: int, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:

@@ -149,7 +149,7 @@ class TableFiles:
         for fragment in manifest.fragments:
             for file in (*fragment.files, *(overlay.data_file for overlay in fragment.overlays)):
                 base, is_table = base_of(file)
-                key = None if base is None else (data_path if is_table else join_key)(base, file.path)
+                key = None if base is None else _data_key(base, file, is_table=is_table)
                 yield PlacedFile(key, "data", StatedFile(file.file_size_bytes, fragment.physical_rows, file))
             if fragment.HasField("deletion_file"):
                 message = fragment.deletion_file
@@ -166,6 +166,14 @@ class TableFiles:
                 yield PlacedFile(None if directory is None else f"{directory}/", "index", UNSTATED)
         if named := parse_transaction_name(manifest.transaction_file):
             yield PlacedFile(transaction_path(self.base, *named), "transaction", UNSTATED)
+
+    def data_key(self, manifest: AnyManifest, file: pb.DataFile) -> str | None:
+        """The key of a data file of a version; None if it is outside the store, or below no known base."""
+        if not file.HasField("base_id"):
+            return data_path(self.base, file.path)
+        base = next((entry for entry in manifest.base_paths if entry.id == file.base_id), None)
+        key = None if base is None else self.key_of(base.path)
+        return None if base is None or key is None else _data_key(key, file, is_table=base.is_dataset_root)
 
     def base_key(self, manifest: AnyManifest, base_id: int) -> str:
         """The key of the root that a base path names. Raises `UnsupportedFeature` unless it is inside the store."""
@@ -199,6 +207,10 @@ class TableFiles:
             return None
         key = self.store.relative_path(local)
         return self.store.linked_path(local) if key is None else key
+
+
+def _data_key(base: str, file: pb.DataFile, *, is_table: bool) -> str:
+    return data_path(base, file.path) if is_table else join_key(base, file.path)
 
 
 def _check_rows(manifest: AnyManifest, number: int, fragment: pb.DataFragment | None, rows: BitMap) -> None:

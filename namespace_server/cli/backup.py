@@ -56,7 +56,10 @@ def backup(
     ] = False,
     keep_outside: Annotated[
         bool,
-        typer.Option("--keep-outside", help="Leave files outside of the root where they are; else they are refused."),
+        typer.Option(
+            "--keep-outside",
+            help="Leave files that tables name elsewhere, by base paths or blobs, where they are; else refused.",
+        ),
     ] = False,
     as_json: AsJson = False,
     durability: Durability = None,
@@ -86,6 +89,7 @@ def backup(
             keep_outside=keep_outside,
             progress=progress,
             open_root=lambda uri: open_store(uri, options),
+            storage_options=options,
         )
         done = run.make(_version_at(catalog, at))
     if as_json:
@@ -94,7 +98,7 @@ def backup(
     for left_out in done.record.left_out:
         typer.echo(f"not in the backup: {left_out.what}: {left_out.reason}")
     for path in done.record.outside:
-        typer.echo(f"not in the backup: files below {path}, outside of the root")
+        typer.echo(f"not in the backup: files below {path}, which tables go on to name")
     typer.echo(f"{_line(done.record)}; {counted(done.copied, 'file')} copied, {counted(done.written, 'byte')}")
 
 

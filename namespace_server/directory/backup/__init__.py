@@ -6,6 +6,7 @@ restore        makes a catalog of a backup; `__manifest` comes last
 verification   compares a backup with its records, and opens its tables
 ownership      which catalog a destination belongs to
 restored       the rows and manifests of the restored catalog; pure
+external_blobs values of blob columns that are files elsewhere
 logs           write-ahead logs of tables, whose rows no version has yet
 needs          which versions are backed up, and which files they need; pure
 copies         copies of files between two stores, each read back and compared

@@ -24,6 +24,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import PlacedFile, TableFiles
 from lance_core.tables.stored_files import FileProblem
 from lance_core.transaction.reachable import StatedFile
+from namespace_server.directory.backup.external_blobs import blob_columns
 from namespace_server.directory.backup.logs import log_state
 from namespace_server.directory.backup.records import LeftOut, StoredVersion
 from namespace_server.directory.model.entries import VersionEntry
@@ -112,6 +113,7 @@ class VersionNeeds:
         used: The keys of those in `bases` that files of the version lie below.
         outside: The base paths outside of the root that files of the version lie below.
         log: What it says of its write-ahead log; None if it has none.
+        has_blobs: Whether it has columns whose values may be files elsewhere.
     """
 
     version: StoredVersion
@@ -121,6 +123,12 @@ class VersionNeeds:
     used: frozenset[str]
     outside: frozenset[str]
     log: bytes | None = None
+    has_blobs: bool = False
+
+    @property
+    def data_keys(self) -> set[str]:
+        """The keys of its data files."""
+        return {str(file.key) for file in self.placed if file.kind == "data"}
 
 
 def needs_of(
@@ -151,6 +159,7 @@ def needs_of(
         frozenset(inside[path] for path in used if path in inside),
         frozenset(path for path in used if path not in inside),
         log_state(file),
+        bool(blob_columns(manifest)),
     )
 
 

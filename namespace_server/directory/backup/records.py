@@ -78,6 +78,8 @@ class Inventory:
         bases: The roots that manifests name by absolute paths: by path as it is written, the key below the root.
         outside: Base paths that lead outside of the root, as they are written.
         damaged: Files of earlier versions that the rows do not need, and that are not there as they should be.
+        external: Where values of blob columns lie that are files elsewhere, by the key of the data file that has them.
+            None in inventories of earlier releases, which did not look.
         log: The files of its write-ahead logs; None if none of its newest versions has one. Inventories of earlier
             releases do not tell it.
     """
@@ -90,6 +92,7 @@ class Inventory:
     outside: tuple[str, ...] = ()
     damaged: tuple[LeftOut, ...] = ()
     log: tuple[StoredFile, ...] | None = ()
+    external: Mapping[str, tuple[str, ...]] | None = None
 
     @property
     def count(self) -> int:
@@ -119,6 +122,7 @@ class Inventory:
                 "outside": self.outside,
                 **({"damaged": self.damaged} if self.damaged else {}),
                 "log": self.log,
+                "external": self.external,
             },
             _FORMAT_OF_LOGS if self.log else _FORMAT,
         )
@@ -249,6 +253,7 @@ def read_inventory(store: ObjectStore, location: str, state: str) -> Inventory:
             tuple(values["outside"]),
             tuple(LeftOut(*each) for each in values.get("damaged", ())),
             None if (log := values.get("log", ())) is None else tuple(StoredFile(*each) for each in log),
+            None if (places := values.get("external")) is None else {key: tuple(each) for key, each in places.items()},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{store.object_uri(key)} is no inventory of a table: {error!r}") from error

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,9 +66,11 @@ class BackupRun:
         catalog: The catalog. The run sets a pin in it, and removes it.
         destination: A store of its own, neither below the root nor above it. Several catalogs may not share one.
         heads: Whether only the newest version of each branch is taken, and those that references name.
-        keep_outside: Whether base paths outside of the root are left as they are; else they are refused.
+        keep_outside: Whether files outside of the root, which base paths or blobs name, are left where they are; else
+            they are refused.
         progress: Told the tables that are copied.
         open_root: Opens the root that an earlier backup in the destination was made of.
+        storage_options: With which pylance reads the root.
     """
 
     catalog: StoredCatalog
@@ -77,6 +79,7 @@ class BackupRun:
     keep_outside: bool = False
     progress: Progress = untold
     open_root: OpenRoot = open_store
+    storage_options: Mapping[str, str] | None = None
 
     def make(self, at: int | None = None) -> FinishedBackup:
         """Back up a catalog version, by default the newest.
@@ -121,7 +124,14 @@ class BackupRun:
     ) -> FinishedBackup:
         store = self.catalog.store
         tables = TableBackups(
-            store, self.destination, snapshot, self.catalog.table.refresh, self.heads, self.keep_outside, pin.renew
+            store,
+            self.destination,
+            snapshot,
+            self.catalog.table.refresh,
+            self.heads,
+            self.keep_outside,
+            pin.renew,
+            self.storage_options,
         )
         rows = self._copy_rows(tables, snapshot.version, data)
         done: list[BackedUp] = []

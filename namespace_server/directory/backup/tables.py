@@ -17,6 +17,7 @@ from lance_core.table_files import PlacedFile
 from lance_core.tables.stored_files import StoredFiles
 from lance_core.versions import find_latest
 from namespace_server.directory.backup.copies import Copies
+from namespace_server.directory.backup.external_blobs import check_external, external_places
 from namespace_server.directory.backup.logs import LogCompacted, capture, log_state
 from namespace_server.directory.backup.needs import (
     References,
@@ -82,6 +83,7 @@ class TableBackups:
         heads: Whether only the newest version of each branch is taken, and those that references name.
         keep_outside: Whether base paths outside of the root are left as they are; else such a table is refused.
         tick: Called between two parts of a long step.
+        storage_options: With which pylance reads the root.
     """
 
     store: ObjectStore
@@ -91,6 +93,7 @@ class TableBackups:
     heads: bool
     keep_outside: bool
     tick: Callable[[], None]
+    storage_options: Mapping[str, str] | None = None
     _manifests: dict[str, int] = field(init=False)
     _copies: Copies = field(init=False)
     _unsynced: list[str] = field(default_factory=list, init=False)
@@ -284,6 +287,14 @@ class TableBackups:
         kept, left_out = references.of((each.version.branch, each.version.version) for each in whole)
         left_out += [LeftOut(f"{join(table.id)} {version_of(row).name}", text) for row, text in missing.items()]
         left_out += damaged
+        external = self._external([(row, each) for row, each in needs if row not in missing], last)
+        places = {place for found in external.values() for place in found}
+        check_external(location, places, keep_outside=self.keep_outside)
+        used = {path for each in whole for path, key in each.bases.items() if key in each.used and path in places}
+        if used:
+            raise UnsupportedFeature(
+                f"table at {location}: data files and blobs of its rows lie below {', '.join(used)}"
+            )
         files = {key: size for root in roots for key, size in needed_files(whole, root, stored_files.sizes).items()}
         further = [file_key(key) for key in files if not key.startswith(f"{location}/")]
         stored, copied, bytes_written = self.copy_files(files, {**there, **self._sizes(further)}, last)
@@ -294,14 +305,31 @@ class TableBackups:
             tuple(each.version for each in whole),
             stored,
             {key: small[key] for key in sorted(kept)},
-            {path: key for each in whole for path, key in each.bases.items()},
-            tuple(sorted({path for each in whole for path in each.outside})),
+            {path: key for each in whole for path, key in each.bases.items() if path not in places},
+            tuple(sorted(places.union(*(each.outside for each in whole)))),
             tuple(damaged),
             log,
+            {key: found for key, found in sorted(external.items()) if found},
         )
         part = self.store_inventory(join(table.id), inventory)
         written = bytes_written + manifests_written + log_written
         return BackedUp(part, tuple(left_out), inventory.outside, copied + log_copied, written)
+
+    def _external(
+        self, whole: Sequence[tuple[VersionEntry, VersionNeeds]], last: Inventory
+    ) -> dict[str, tuple[str, ...]]:
+        """Where external blobs of whole versions lie, by data file; those of the `last` inventory are known."""
+        before = {} if last.external is None else {each.key: last.external.get(each.key, ()) for each in last.files}
+        found: dict[str, tuple[str, ...]] = {}
+        for row, needs in whole:
+            if needs.has_blobs:
+                keys = needs.data_keys
+                found |= {key: before[key] for key in keys & before.keys()}
+                if not keys <= found.keys():
+                    self.tick()
+                    file = parse_manifest_file(self.destination.get(manifest_key(needs.version.sha256)))
+                    found |= external_places(self.store, row.base, file, found.keys(), self.storage_options)
+        return found
 
     def _copy_logs(self, heads: Mapping[VersionEntry, bytes | None]) -> tuple[tuple[StoredFile, ...] | None, int, int]:
         """Copy the write-ahead logs of the newest versions of branches, by what these say of theirs.
