@@ -150,6 +150,7 @@ class CatalogFigures:
         open_records: Batches whose versions are not all promoted, made durable and cleaned up after.
         unpromoted: Versions of these that are not known to have their canonical names.
         caches: By name.
+        longest_call: Seconds since the storage call under way that began first; 0 if there is none.
     """
 
     version: int
@@ -160,6 +161,7 @@ class CatalogFigures:
     open_records: int
     unpromoted: int
     caches: Mapping[str, CacheState]
+    longest_call: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,14 @@ class SizeAndDate(NamedTuple):
     written: int
 
 
+class WaitingCall(NamedTuple):
+    """A call of a store that has not returned yet: its kind, its key ('' for several), and the seconds it has taken."""
+
+    kind: str
+    path: str
+    seconds: float
+
+
 class ObjectStore(ABC):
     """Objects under one root.
 
@@ -193,6 +201,13 @@ class ObjectStore(ABC):
         """
         check_key(target)
         self.put(target, (origin or self).get(source), durable=durable)
+
+    def longest_call(self) -> WaitingCall | None:
+        """The call under way that began first; None if there is none, or the store does not measure its calls.
+
+        Copies are left out, and listings: they take as long as there are bytes or keys.
+        """
+        return None
 
     @property
     def innermost(self) -> ObjectStore:

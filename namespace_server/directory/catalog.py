@@ -180,6 +180,7 @@ class StoredCatalog:
         if snapshot is None:
             return None
         state, disk = snapshot.state, snapshot.disk
+        longest = self.store.longest_call()
         return CatalogFigures(
             version=snapshot.version,
             committed_at=snapshot.timestamp_ms / 1_000 if snapshot.version else None,
@@ -189,6 +190,7 @@ class StoredCatalog:
             open_records=len(state.open_records),
             unpromoted=self.promoter.backlog(snapshot),
             caches={"manifests": self.manifests.state, "transactions": self.transactions.state},
+            longest_call=0.0 if longest is None else longest.seconds,
         )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:

@@ -59,6 +59,8 @@ _LONG_READS = frozenset(
 )
 _LISTS = frozenset({"list_namespaces", "list_tables", "list_all_tables", "list_table_versions"})
 _SHORT_LIST = 1000
+_LONGEST_CALL: Final = 30.0
+"""Seconds in which a local file system answers any call, as the readiness check expects."""
 _ANSWERS: Final[Mapping[str, Callable[[StoredCatalog, Plan, CatalogSnapshot], Answer]]] = {
     "batch_commit_tables": answers.answer_batch,
     "batch_create_table_versions": answers.answer_versions,
@@ -289,6 +291,20 @@ class JsonCatalog:
         One small object is written and removed, and no catalog version is made: cheap enough for a readiness check.
         """
         check_writable(self.catalog.store)
+
+    def check_answering(self) -> None:
+        """Raise ServiceUnavailableError (17) if the file system of a local root leaves a call without an answer.
+
+        A hanging network file system holds the threads that wait for it; no time limit ends a call to the kernel. The
+        requests to a bucket have time limits. Storage is not looked at.
+        """
+        waiting = self.catalog.store.longest_call() if self.catalog.store.local else None
+        if waiting is not None and waiting.seconds > _LONGEST_CALL:
+            logger.warning("storage has not answered %s of %r for %d s", *waiting)
+            raise ServiceUnavailableError(
+                f"storage has not answered a call ({waiting.kind}) for {waiting.seconds:.0f} s; expected an answer "
+                f"within {_LONGEST_CALL:.0f} s; the log of the server names the file"
+            )
 
     def check_changeable(self) -> None:
         """Raise UnsupportedOperationError (0) if a newer release has made the catalog one that this must not change.

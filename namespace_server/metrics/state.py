@@ -64,6 +64,11 @@ class StateCollector(Collector):
             "Committed versions that are not known to have their canonical names.",
             catalog.unpromoted,
         )
+        yield self._gauge(
+            "storage_longest_call_seconds",
+            "Seconds since the call to storage under way that began first, copies and listings left out.",
+            catalog.longest_call,
+        )
         yield self._gauge("open_records", "Batches that are committed and not cleaned up after.", catalog.open_records)
         yield from self._caches(catalog)
 

@@ -117,6 +117,10 @@ class CatalogPort(Protocol):
         """The answer about a new table, with what the client is handed to reach it. Blocking; raises nothing."""
         ...
 
+    def check_answering(self) -> None:
+        """Raise `ServiceUnavailableError` if a call to storage has been without an answer for long. Does not block."""
+        ...
+
     def check_changeable(self) -> None:
         """Raise `UnsupportedOperationError` if a newer release made the catalog one that this must not change."""
         ...

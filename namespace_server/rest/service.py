@@ -269,8 +269,10 @@ class CatalogService:
         Raises:
             TimeoutError: storage did not answer within some seconds.
             NotWritable: the root cannot be written.
+            ServiceUnavailableError: a call to storage has been without an answer for long.
             Exception: what stands in the way of reading.
         """
+        self.namespace.check_answering()
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._look())
         async with asyncio.timeout(_PROBE_TIMEOUT):

@@ -87,6 +87,9 @@ class EchoCatalog:
     def find_table(self, request: Mapping[str, Any], *, at: int | None = None, layout: bool = False) -> Any:
         raise TableNotFoundError(str(request["id"]))
 
+    def check_answering(self) -> None:
+        pass
+
     def check_changeable(self) -> None:
         return None
 

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import orjson
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.directory import json_api
 from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.metrics.measures import ServerMetrics
 from namespace_server.rest import service
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.middleware import local_hosts
@@ -481,6 +484,39 @@ class TestReadiness:
             assert (refused.status_code, refused.json()["code"]) == (503, 17)
         released.set()
         wait_until(lambda: httpx.get(f"{url}/health/ready").status_code == 200)
+
+    def test_a_call_that_storage_does_not_answer_is_told(
+        self, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Whatever else is answered meanwhile: the thread that waits is lost until the file system answers."""
+        namespace = DirectoryNamespace(root=str(tmp_path / "root"), durability="none", observer=ServerMetrics())
+        url = serve(namespace).url
+        assert httpx.get(f"{url}/health/ready").status_code == 200
+        store = namespace.catalog.store.innermost
+        begun, released, head = threading.Event(), threading.Event(), store.head
+
+        def hang(path: str) -> Any:
+            begun.set()
+            released.wait(30)
+            return head(path)
+
+        monkeypatch.setattr(store, "head", hang)
+        monkeypatch.setattr(json_api, "_LONGEST_CALL", 0.0)
+        namespace.catalog.store.put("t/slow", b"x")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(namespace.catalog.store.head, "t/slow")
+            assert begun.wait(30)
+            refused = httpx.get(f"{url}/health/ready")
+            state = namespace.catalog.state()
+            assert state is not None
+            assert state.longest_call > 0
+            released.set()
+            assert waiting.result().size == 1
+        assert (refused.status_code, refused.json()["code"]) == (503, 17)
+        assert "storage has not answered a call (head) for 0 s" in refused.json()["error"]
+        assert "t/slow" in caplog.text
+        monkeypatch.setattr(json_api, "_LONGEST_CALL", 30.0)
+        assert httpx.get(f"{url}/health/ready").status_code == 200
 
     def test_a_catalog_that_a_newer_release_changed_is_not_ready(self, serve: Any, tmp_path: Path) -> None:
         url = serve(DirectoryNamespace(root=str(tmp_path / "root"), durability="none")).url

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers import metered
+from lance_core.storage.wrappers.delegation import WrappedStore
 from lance_core.storage.wrappers.metered import KINDS, OUTCOMES, MeteredStore
 from tests.storage.contract import StoreContract, racers
 from tests.storage.faults import Fault, FaultStore
@@ -146,3 +149,43 @@ def test_calls_in_threads_are_made_in_the_context_of_their_caller() -> None:
         return variable.get()
 
     assert store.map(look, range(3)) == ["mine"] * 3
+
+
+def test_a_call_under_way_is_told(tmp_path: Path) -> None:
+    inner, begun, go_on = LocalStore(tmp_path, "none"), threading.Event(), threading.Event()
+
+    class Hanging(WrappedStore):
+        def _call(self, verb: str, path: str, request: Callable[[], Any]) -> Any:
+            if path == "t/slow":
+                begun.set()
+                assert go_on.wait(30)
+            return super()._call(verb, path, request)
+
+    store = MeteredStore(Hanging(inner), Calls())
+    store.put("t/fast", b"x")
+    store.put("t/source", b"x")
+    assert store.longest_call() is None
+    for kind, call in (
+        ("get", lambda: store.get("t/slow")),
+        ("get", lambda: store.find("t/slow")),
+        ("head", lambda: store.head("t/slow")),
+        ("put", lambda: store.put("t/slow", b"x")),
+        (None, lambda: store.copy("t/source", "t/slow")),
+    ):
+        begun.clear()
+        go_on.clear()
+        thread = threading.Thread(target=lambda call=call: suppressed(call))
+        thread.start()
+        assert begun.wait(30)
+        store.get("t/fast")
+        waiting = WrappedStore(store).longest_call()
+        assert (None if waiting is None else waiting[:2]) == (None if kind is None else (kind, "t/slow"))
+        assert waiting is None or 0 <= waiting.seconds < 30
+        go_on.set()
+        thread.join()
+        assert store.longest_call() is None
+
+
+def suppressed(call: Callable[[], object]) -> None:
+    with suppress(NotFound):
+        call()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+from lance_core.storage.port import ObjectMeta, ObjectStore, Results, WaitingCall
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,6 +55,9 @@ class WrappedStore(ObjectStore):
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         inner = self.inner if origin is None or origin is self else origin
         self._call("copy", target, lambda: self.inner.copy(source, target, origin=inner, durable=durable))
+
+    def longest_call(self) -> WaitingCall | None:
+        return self.inner.longest_call()
 
     @property
     def innermost(self) -> ObjectStore:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
+from threading import get_ident
 from typing import Final, TypeVar
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed
-from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate
+from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate, WaitingCall
 from lance_core.storage.wrappers.delegation import WrappedStore
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ _KIND_OF: Final = {kind: kind for kind in KINDS} | {
     "rename_if_absent": "rename",
     "delete_if": "delete",
 }
+_AS_LONG_AS_NEEDED: Final = frozenset({"copy", "list"})
 _clock = time.perf_counter
 
 
@@ -41,16 +43,27 @@ class MeteredStore(WrappedStore):
         super().__init__(inner)
         self.unsynced = inner.unsynced
         self._meter = meter
+        self._under_way: dict[int, tuple[str, str, float]] = {}
         self._done = {verb: meter(kind, "ok") for verb, kind in _KIND_OF.items()}
         self._found, self._vacant = self._done["get"], meter("get", "not_found")
 
-    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:  # noqa: ARG002
+    def longest_call(self) -> WaitingCall | None:
+        calls = [call for call in list(self._under_way.values()) if call[0] not in _AS_LONG_AS_NEEDED]
+        if not calls:
+            return None
+        verb, path, began = min(calls, key=lambda call: call[2])
+        return WaitingCall(_KIND_OF[verb], path, _clock() - began)
+
+    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:
         began = _clock()
+        self._under_way[thread := get_ident()] = (verb, path, began)
         try:
             result = request()
         except Exception as error:
             self._failed(_KIND_OF[verb], error, _clock() - began)
             raise
+        finally:
+            self._under_way.pop(thread, None)
         self._done[verb](_clock() - began)
         return result
 
@@ -60,11 +73,14 @@ class MeteredStore(WrappedStore):
     def find(self, path: str) -> bytes | None:
         # Not by `_call`: nothing there is an outcome of its own, and each read of a catalog makes such calls.
         began = _clock()
+        self._under_way[thread := get_ident()] = ("get", path, began)
         try:
             data = self.inner.find(path)
         except Exception as error:
             self._failed("get", error, _clock() - began)
             raise
+        finally:
+            self._under_way.pop(thread, None)
         (self._vacant if data is None else self._found)(_clock() - began)
         return data
 
