@@ -45,6 +45,11 @@ def descendants(fields: Iterable[pb.Field], roots: AbstractSet[int]) -> frozense
     return frozenset(found)
 
 
+def descriptions(fields: Iterable[pb.Field]) -> dict[int, tuple[int, str, str]]:
+    """By the id of each field its parent, name and logical type: what tells one column from another."""
+    return {field.id: (field.parent_id, field.name, field.logical_type) for field in fields}
+
+
 def set_field_metadata(field: pb.Field, update: MapUpdate) -> None:
     """Change a field's metadata, and the message fields derived from it: unenforced primary and clustering keys."""
     update.apply_to_bytes(field.metadata)

@@ -1,39 +1,51 @@
 """Checks whether a proposed manifest descends from a given head (rule P3).
 
 A version number is not an identity: two manifests numbered N + 1 may be built on different versions N. Their content
-shows the difference. Every commit keeps the fragments that its transaction does not name, so the fragments of the head
-must be in the proposed manifest.
+shows the difference. Every commit keeps what its transaction does not name, and adds only what it names, so the
+proposed manifest must have the fragments, the schema, the config and the indices of the head and of its transaction,
+and no others.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.outline import AnyManifest, encoded_fragments, fragments_of
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL
+from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL, descriptions
+from lance_core.transaction.fragments import file_key
+from lance_core.transaction.indices import SYSTEM_INDICES
+from lance_core.transaction.operations import decode_config_update
 
 _DISCARDING = frozenset({"overwrite", "restore"})
+_CHANGING_SCHEMA = frozenset({"merge", "project"})
+_CHANGING_BASES = frozenset({"update_bases"})
 _NOTHING: frozenset[int] = frozenset()
+_FileKeys = tuple[tuple[str, int | None], ...]
 
 
 def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
     """The reason why `proposed` does not descend from `head`, in words; None if it does.
 
-    For Overwrite and Restore, which discard fragments by design, only the high-water marks and the branch are checked.
-    For every other operation:
+    For Overwrite and Restore, which discard fragments by design, only the high-water marks, the branch, and the config
+    that an Overwrite keeps are checked. For every other operation:
 
     * Every fragment of the head is in the proposed manifest, unless the transaction removes it.
     * A fragment that the transaction does not name is unchanged: same data files, same deletion file. Data files
       without a live column may be missing, because writers drop them.
-    * A fragment that the transaction names changes only as its operation allows: deletions grow, and a data file is
-      missing only if its columns were rewritten or dropped.
-    * A fragment that the head does not have is named by the transaction, or its id is above the head's high-water mark.
+    * A fragment that the transaction names is in the head, and changes only as its operation allows: deletions grow,
+      and a data file is missing only if its columns were rewritten or dropped.
+    * A fragment that the head does not have is one of the new ones of the transaction, with the same data files, and
+      its id is above the head's high-water mark unless the transaction chose it.
+    * Schema, config, metadata and base paths are those of the head unless the operation changes them, and every index
+      is one of the head or of the transaction.
 
-    The numbers of the two versions are not compared. A Delete or Update names a removed fragment by its id alone, so
-    it is not checked whether the writer saw the same fragment.
+    The numbers of the two versions are not compared. A Delete or Update names a removed fragment by its id alone: that
+    its writer saw the same fragment is another question (see `readings`). A manifest without a transaction adds
+    nothing that is named, so only high-water marks tell of its new fragments.
 
     Raises `CorruptFile` if a fragment of a lazily parsed file cannot be decoded.
     """
@@ -44,11 +56,9 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
     if before.branch != after.branch:
         return f"it belongs to branch {after.branch or 'main'}, the head to {before.branch or 'main'}"
     reason = _mark_gone_back(before, after)
-    if reason is not None or operation in _DISCARDING:
-        return reason
-    if operation == "append" and _continues(head, proposed):
-        return None
-    return _fragment_break(head.manifest, proposed.manifest, _scope(proposed.transaction, operation))
+    if reason is None and operation not in _DISCARDING and not (operation == "append" and _continues(head, proposed)):
+        reason = _fragment_break(head.manifest, proposed.manifest, _scope(proposed.transaction, operation))
+    return reason or _other_content(head, proposed, operation)
 
 
 @dataclass(slots=True)
@@ -62,8 +72,18 @@ class _Scope:
     overlays: frozenset[int] = _NOTHING
     removed: frozenset[int] = _NOTHING
     added: frozenset[int] = _NOTHING
+    """Ids that the transaction chose for new fragments."""
+    new: tuple[pb.DataFragment, ...] | None = ()
+    """The new fragments as the transaction names them; None where it cannot be read."""
     rewritten: tuple[pb.DataFragment, ...] = ()
     """Removed fragments, as the transaction read them."""
+    lists_all: bool = False
+    """Whether the transaction lists the fragments that it adds beside those that it changes."""
+
+    @property
+    def changed(self) -> frozenset[int]:
+        """Fragments that must be there."""
+        return _NOTHING if self.lists_all else self.deletions | self.columns.keys() | self.overlays
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +114,11 @@ def _schema(before: pb.Manifest, after: pb.Manifest) -> _Schema:
 
 
 def _scope(transaction: pb.Transaction | None, operation: str | None) -> _Scope:
-    if transaction is None:
-        return _Scope()
+    if transaction is None or operation is None:
+        return _Scope(new=None)
     match operation:
+        case "append":
+            return _Scope(new=tuple(transaction.append.fragments))
         case "delete":
             delete = transaction.delete
             return _Scope(deletions=_ids(delete.updated_fragments), removed=frozenset(delete.deleted_fragment_ids))
@@ -105,10 +127,12 @@ def _scope(transaction: pb.Transaction | None, operation: str | None) -> _Scope:
             updated = _ids(update.updated_fragments)
             rewritten_fields = frozenset(update.fields_modified)
             columns = dict.fromkeys(updated, rewritten_fields) if rewritten_fields else {}
-            return _Scope(updated, columns, updated, removed=frozenset(update.removed_fragment_ids))
+            removed = frozenset(update.removed_fragment_ids)
+            return _Scope(updated, columns, updated, removed=removed, new=tuple(update.new_fragments))
         case "merge":
             listed = _ids(transaction.merge.fragments)
-            return _Scope(deletions=listed, columns=dict.fromkeys(listed, _NOTHING), overlays=listed)
+            new = tuple(transaction.merge.fragments)
+            return _Scope(listed, dict.fromkeys(listed, _NOTHING), listed, new=new, lists_all=True)
         case "rewrite":
             return _rewrite_scope(transaction.rewrite)
         case "data_replacement":
@@ -125,7 +149,7 @@ def _rewrite_scope(rewrite: pb.Transaction.Rewrite) -> _Scope:
     old = [fragment for group in rewrite.groups for fragment in group.old_fragments] + list(rewrite.old_fragments)
     new = [fragment for group in rewrite.groups for fragment in group.new_fragments] + list(rewrite.new_fragments)
     # Ids of new fragments were reserved by an earlier commit and are below the mark. Id 0 means not assigned.
-    return _Scope(removed=_ids(old), added=_ids(new) - {0}, rewritten=tuple(old))
+    return _Scope(removed=_ids(old), added=_ids(new) - {0}, new=tuple(new), rewritten=tuple(old))
 
 
 def _ids(fragments: Iterable[pb.DataFragment]) -> frozenset[int]:
@@ -140,6 +164,46 @@ def _mark_gone_back(before: AnyManifest, after: AnyManifest) -> str | None:
     if after.next_row_id < before.next_row_id:
         return f"its next row id went back from {before.next_row_id} to {after.next_row_id}"
     return None
+
+
+def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | None) -> str | None:
+    """What besides fragments is neither the head's nor the transaction's, in words."""
+    if operation == "restore":
+        return None
+    before, after, transaction = head.outline, proposed.outline, proposed.transaction
+    config, metadata = dict(before.config), dict(before.table_metadata)
+    if transaction is not None and operation == "overwrite":
+        config.update(transaction.overwrite.config_upsert_values)
+    elif transaction is not None and operation == "update_config":
+        update = decode_config_update(transaction.update_config)
+        for changed, target in ((update.config, config), (update.table_metadata, metadata)):
+            if changed is not None:
+                changed.apply_to(target)
+    if config != after.config:
+        return "its config is not that of the head with the changes of the transaction"
+    if operation == "overwrite":
+        return None
+    if metadata != after.table_metadata:
+        return "its table metadata is not that of the head with the changes of the transaction"
+    if operation not in _CHANGING_SCHEMA and descriptions(before.fields) != descriptions(after.fields):
+        return "its schema is not that of the head"
+    bases, found = ({(base.id, base.path) for base in each.base_paths} for each in (before, after))
+    if not bases <= found or (found != bases and operation not in _CHANGING_BASES):
+        return "its base paths are not those of the head"
+    strange = _indices(proposed) - _indices(head)
+    if strange and transaction is not None:
+        strange -= _named_indices(transaction)
+    return "it has an index that neither the head has nor the transaction makes" if strange else None
+
+
+def _indices(file: ManifestFile) -> set[bytes]:
+    listed = () if file.indices is None else file.indices.indices
+    return {index.uuid.uuid for index in listed if index.name not in SYSTEM_INDICES}
+
+
+def _named_indices(transaction: pb.Transaction) -> set[bytes]:
+    made = {index.uuid.uuid for index in transaction.create_index.new_indices}
+    return made | {entry.new_id.uuid for entry in transaction.rewrite.rewritten_indices}
 
 
 def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
@@ -157,20 +221,35 @@ def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
     added = [fragment.id for fragment in new]
     if added and (min(added) <= mark or len(set(added)) < len(added)):
         return False
+    assert proposed.transaction is not None
+    if list(map(_files, new)) != list(map(_files, proposed.transaction.append.fragments)):
+        return False
     proposed.note_facts(head.facts.followed_by(new))
     return True
 
 
-def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> str | None:
-    known = {fragment.id: fragment for fragment in before.fragments}
+def _unknown_fragment(known: Mapping[int, pb.DataFragment], scope: _Scope, version: int) -> str | None:
+    """What the transaction says of fragments that the head, of this version, does not have, or not so."""
     for removed in scope.removed:
         if removed not in known:
-            return f"it removes fragment {removed}, which version {before.version} does not have"
+            return f"it removes fragment {removed}, which version {version} does not have"
+    for changed in scope.changed:
+        if changed not in known:
+            return f"it changes fragment {changed}, which version {version} does not have"
     for seen in scope.rewritten:
         if not _same_content(known[seen.id], seen):
-            return f"it rewrites another fragment {seen.id} than that of version {before.version}"
+            return f"it rewrites another fragment {seen.id} than that of version {version}"
+    return None
+
+
+def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> str | None:
+    known = {fragment.id: fragment for fragment in before.fragments}
+    reason = _unknown_fragment(known, scope, before.version)
+    if reason is not None:
+        return reason
     mark = max(before.max_fragment_id if before.HasField("max_fragment_id") else -1, max(known, default=-1))
     found: set[int] = set()
+    unseen = None if scope.new is None else Counter(map(_files, scope.new))
     schema: _Schema | None = None
     for fragment in after.fragments:
         identifier = fragment.id
@@ -179,8 +258,11 @@ def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> s
         found.add(identifier)
         parent = known.get(identifier)
         if parent is None:
-            if identifier <= mark and identifier not in scope.added:
+            is_new = identifier > mark or identifier in scope.added
+            if not is_new or (unseen is not None and not unseen[_files(fragment)]):
                 return f"fragment {identifier} is neither in version {before.version} nor new nor named"
+            if unseen is not None:
+                unseen[_files(fragment)] -= 1
         elif parent != fragment:
             schema = _schema(before, after) if schema is None else schema
             reason = _change_break(parent, fragment, scope, schema)
@@ -212,9 +294,9 @@ def _file_break(
     parent: pb.DataFragment, fragment: pb.DataFragment, rewritten: frozenset[int] | None, schema: _Schema
 ) -> str | None:
     """The reason why the data files cannot follow those of `parent`. `rewritten` is None if no file may be added."""
-    kept = {_file_key(file): file for file in fragment.files}
+    kept = {file_key(file): file for file in fragment.files}
     for file in parent.files:
-        heir = kept.pop(_file_key(file), None)
+        heir = kept.pop(file_key(file), None)
         provided = set(file.fields) - (set(heir.fields) if heir is not None else set())
         # A file that lists a struct beside its children may lose the struct with any one of them.
         containers = {schema.parents.get(entry) for entry in file.fields}
@@ -228,14 +310,20 @@ def _file_break(
     return None
 
 
-def _file_key(file: pb.DataFile) -> tuple[str, int]:
-    return file.path, file.base_id if file.HasField("base_id") else -1
+def _files(fragment: pb.DataFragment) -> _FileKeys:
+    return tuple(map(file_key, fragment.files))
+
+
+def has_fragments_of(one: ManifestFile, other: ManifestFile) -> bool:
+    """Whether two versions have the same fragments: ids, data files and deletion files. Raises `CorruptFile`."""
+    before, after = one.manifest.fragments, other.manifest.fragments
+    return len(before) == len(after) and all(
+        mine.id == theirs.id and _same_content(mine, theirs) for mine, theirs in zip(before, after, strict=True)
+    )
 
 
 def _same_content(parent: pb.DataFragment, seen: pb.DataFragment) -> bool:
-    return [_file_key(file) for file in parent.files] == [_file_key(file) for file in seen.files] and _same_deletions(
-        parent, seen
-    )
+    return _files(parent) == _files(seen) and _same_deletions(parent, seen)
 
 
 def _same_deletions(parent: pb.DataFragment, fragment: pb.DataFragment) -> bool:

@@ -223,6 +223,30 @@ def test_a_compaction_of_unmanaged_rows_is_refused(tmp_path: Path) -> None:
     assert reason == "it rewrites another fragment 2 than that of version 4"
 
 
+def test_a_changed_fragment_is_one_of_the_head(tmp_path: Path) -> None:
+    """Stock writers leave out a fragment that is not there any more, and add the rows that they moved from it."""
+    table = make_table(tmp_path, (0, 10), (10, 20))
+    table.open().update({"x": "0"}, where="id = 12")
+    head, proposed = list(table.manifests().values())[-2:]
+    assert proposed.transaction is not None
+    transaction = pb.Transaction.FromString(proposed.transaction.SerializeToString())
+    transaction.update.updated_fragments[0].id = 8
+    manifest = pb.Manifest.FromString(proposed.manifest.SerializeToString())
+    manifest.fragments[1].CopyFrom(head.manifest.fragments[1])
+    moved = parse_manifest_file(encode_manifest_file(manifest, transaction))
+    assert lineage_break(head, moved) == "it changes fragment 8, which version 2 does not have"
+
+
+def test_an_index_is_one_of_the_head_or_of_the_transaction(tmp_path: Path) -> None:
+    ours = make_table(tmp_path / "a", (0, 10))
+    theirs = ours.copy(tmp_path / "b")
+    ours.open().update_config({"a": "b"})
+    theirs.open().create_scalar_index("x", "BTREE")
+    lance.write_dataset(rows(10, 20), theirs.uri, mode="append")
+    head, proposed = ours.head(), edited(theirs.head(), lambda m: m.config.update({"a": "b"}))
+    assert lineage_break(head, proposed) == "it has an index that neither the head has nor the transaction makes"
+
+
 @pytest.mark.parametrize("kind", ["overwrite", "restore"])
 def test_overwrite_and_restore_discard_by_design(tmp_path: Path, kind: str) -> None:
     ours = make_table(tmp_path / "a", (0, 10), (10, 20))
@@ -282,6 +306,14 @@ EDITS: dict[str, tuple[Callable[[pb.Manifest], object], str]] = {
     "rows": (lambda m: setattr(m.fragments[1], "physical_rows", 11), "it has 11 rows, not 10"),
     "fragment mark": (lambda m: setattr(m, "max_fragment_id", 0), "went back from 1 to 0"),
     "branch": (lambda m: setattr(m, "branch", "dev"), "it belongs to branch dev, the head to main"),
+    "fragment of another writer": (
+        lambda m: m.fragments.add(id=9, physical_rows=1).files.add(path="more.lance", fields=[0]),
+        "fragment 9 is neither in version 3 nor new nor named",
+    ),
+    "config": (lambda m: m.config.update({"a": "b"}), "its config is not that of the head"),
+    "table metadata": (lambda m: m.table_metadata.update({"a": "b"}), "its table metadata is not that of the head"),
+    "schema": (lambda m: setattr(m.fields[1], "name", "other"), "its schema is not that of the head"),
+    "base path": (lambda m: m.base_paths.add(id=7, path="/elsewhere"), "its base paths are not those of the head"),
     "data file added": (
         lambda m: m.fragments[1].files.add(path="more.lance", fields=[7]),
         "data file more.lance was added",
