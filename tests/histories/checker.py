@@ -18,7 +18,8 @@ Documented exceptions, which are no anomalies:
 
 * A commit by path may take the number of a version that the catalog has just committed, before it has its place. It
   is then quarantined and committed again behind the head: its number in the end is another than its writer was told,
-  and what follows it in time may come before it. Such a commit has to be there, whole and once, like any other.
+  and what follows it in time may come before it. Such a commit has to be there, whole and once, like any other; or the
+  catalog has to report that it is not.
 * A catalog version holds a commit by path only once it is adopted. A read at a catalog version may be without one
   that was acknowledged; a read that asks for the newest version of its table may not.
 * A transaction that only read a table may be committed beside a commit by path to it which is not adopted: it comes
@@ -194,6 +195,12 @@ def _place(events: Sequence[Event], replay: _Replay, walk: Walk) -> tuple[list[P
         there = replay.applied.get(event.name, {})
         missing = sorted(set(event.effects) - there.keys())
         told = f"{event.name} ({event.outcome})"
+        if event.by_path and not walk.aside.isdisjoint({event.name, *event.effects}):
+            if there:
+                text = f"{told}: {_places(there)}, and it is reported as not there"
+                anomalies.append(Anomaly("misanswered", text))
+            else:
+                continue
         if event.outcome == "rejected" and there:
             anomalies.append(Anomaly("visible", f"{told}: {_places(there)}"))
         if missing and (there or event.outcome == "committed"):

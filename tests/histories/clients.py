@@ -364,18 +364,98 @@ class StockClient(Client):
 
 
 class PathClient(Client):
-    """pylance as it is, on the directories of the tables. It only appends."""
+    """pylance as it is, on the directories of the tables, by handles that it holds from step to step.
 
-    pause = 1.0
+    Rows that it has inserted are changed and deleted by no other client. What others do with a table beside rows it
+    does as well: compaction, indices, config.
+    """
+
+    pause = 0.6
     locations: Mapping[str, str]
+    kinds: ClassVar[Sequence[str]] = (
+        "insert",
+        "insert",
+        "insert",
+        "mine",
+        "mine",
+        "seed",
+        "counter",
+        "upsert",
+        "other",
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._handles: dict[str, lance.LanceDataset] = {}
+        self._mine_of: dict[str, list[str]] = {table: [] for table in TABLES}
 
     def act(self, event: Event) -> None:
         table = self.chance.choice(TABLES)
         event.by_path = True
-        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], ["insert"]))
+        if table not in self._handles or self.chance.random() < 0.3:
+            self._handles[table] = lance.dataset(self.locations[table])
+        kind, changed = self.chance.choice(self.kinds), 0
         with StockOutcome(event):
-            rows = arrow_rows([(event.effects[0].key, event.name, 0)])
-            event.versions = {table: lance.write_dataset(rows, self.locations[table], mode="append").version}
+            changed = getattr(self, f"_{kind}")(event, table)
+        if event.outcome == "committed" and (changed or not event.effects):
+            event.versions = {table: self._handles[table].version}
+            return
+        if event.outcome == "committed":  # done again by pylance on a version without the row: nothing was changed
+            event.outcome = "rejected"
+        del self._handles[table]
+        doubtful = {effect.key for effect in event.effects}
+        self._mine_of[table] = [key for key in self._mine_of[table] if key not in doubtful]
+
+    def _insert(self, event: Event, table: str) -> int:
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], ["insert"]))
+        self._handles[table].insert(arrow_rows([(event.effects[0].key, event.name, 0)]), mode="append")
+        self._mine_of[table].append(event.effects[0].key)
+        return 1
+
+    def _upsert(self, event: Event, table: str) -> int:
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], ["insert"]))
+        merge = self._handles[table].merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(arrow_rows([(event.effects[0].key, event.name, 0)]))
+        self._mine_of[table].append(event.effects[0].key)
+        return 1
+
+    def _delete(self, event: Event, table: str, key: str) -> int:
+        event.effects = (Effect(table, "delete", key),)
+        return int(self._handles[table].delete(f"key = '{key}'")["num_deleted_rows"])
+
+    def _increment(self, event: Event, table: str, key: str) -> int:
+        event.effects = (Effect(table, "increment", key),)
+        changes = {"n": "n + 1", "tx": f"'{event.name}'"}
+        return int(self._handles[table].update(changes, where=f"key = '{key}'")["num_rows_updated"])
+
+    def _mine(self, event: Event, table: str) -> int:
+        """The row that it has inserted last, which is a fragment of its own as a rule."""
+        if not self._mine_of[table]:
+            return self._insert(event, table)
+        if self.chance.random() < 0.5:
+            return self._increment(event, table, self._mine_of[table][-1])
+        return self._delete(event, table, self._mine_of[table].pop())
+
+    def _seed(self, event: Event, table: str) -> int:
+        chosen = self.workload.effects(event.name, self.chance, [table], ["delete"])
+        return self._delete(event, table, chosen[0].key) if chosen else 0
+
+    def _counter(self, event: Event, table: str) -> int:
+        chosen = self.workload.effects(event.name, self.chance, [table], ["increment"])
+        return self._increment(event, table, chosen[0].key)
+
+    def _other(self, event: Event, table: str) -> int:
+        handle = self._handles[table]
+        self.chance.choice(
+            [
+                lambda: handle.optimize.compact_files(target_rows_per_fragment=8),
+                lambda: handle.create_scalar_index("key", "BTREE", name="by_key", replace=True),
+                lambda: handle.optimize.optimize_indices(),
+                lambda: handle.update_config({event.name: "v"}),
+                lambda: handle.alter_columns({"path": "n", "nullable": True}),
+            ]
+        )()
+        return 0
 
 
 class Reader(Client):

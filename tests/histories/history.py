@@ -11,14 +11,17 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import lance
+import orjson
 import pyarrow as pa
+from lance.file import LanceFileReader
 
+from lance_core.format.manifest import parse_manifest_file
 from namespace_server.directory.namespace import DirectoryNamespace
 
 NAMESPACE = "h"
@@ -88,10 +91,13 @@ class Walk:
     Attributes:
         pins: The version of each table at each catalog version.
         states: The rows of each version of each table.
+        aside: The transactions of rows, and the effects of deletions, of which the catalog reports that they were
+            committed by path and are not in the table.
     """
 
     pins: dict[int, dict[str, int]]
     states: dict[str, dict[int, tuple[Row, ...]]]
+    aside: frozenset[str | Effect] = frozenset()
 
 
 class Recorder:
@@ -145,9 +151,31 @@ def walk(root: Path) -> Walk:
         namespace.catalog.flush_record_maintenance()
         newest = namespace.newest().version
         pins = {version: _pins(namespace, version) for version in range(1, newest + 1)}
-        return Walk(pins, {table: _states(namespace, table) for table in TABLES})
+        states = {table: _states(namespace, table) for table in TABLES}
+        return Walk(pins, states, frozenset(_aside(namespace, root)))
     finally:
         namespace.close()
+
+
+def _aside(namespace: DirectoryNamespace, root: Path) -> Iterator[str | Effect]:
+    """What the reports of quarantined commits say is not in the tables."""
+    snapshot = namespace.catalog.snapshot()
+    for record in snapshot.records():
+        content = orjson.loads(record.results) if record.state == "foreign" else {}
+        if content.get("outcome") != "kept aside":
+            continue
+        file = parse_manifest_file((root / content["kept_at"]).read_bytes())
+        assert file.transaction is not None
+        base = root / content["path"].partition("/_versions/")[0]
+        table_id = snapshot.table_at(base.name)
+        assert table_id is not None
+        if file.operation == "delete":
+            key = file.transaction.delete.predicate.rpartition("key = ")[2].strip("'() ")
+            yield Effect(table_id[-1], "delete", key)
+        for fragment in (*file.transaction.append.fragments, *file.transaction.update.new_fragments):
+            for data in fragment.files:
+                reader = LanceFileReader(str(base / "data" / data.path))
+                yield from reader.read_all().to_table()["tx"].to_pylist()
 
 
 def _pins(namespace: DirectoryNamespace, version: int) -> dict[str, int]:

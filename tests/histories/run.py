@@ -54,6 +54,7 @@ EVERY: tuple[type[Client], ...] = (
     HttpClient,
     StockClient,
     PathClient,
+    PathClient,
     Reader,
     Reader,
 )
