@@ -88,6 +88,9 @@ class Observer:
     def quarantined(self) -> None:
         """A file that was committed around the catalog was moved to quarantine."""
 
+    def recommitted(self, *, there: bool) -> None:
+        """A quarantined commit is in its table again; or it is not, and stays in quarantine with a report."""
+
     def collection(self, run: CollectionRun) -> None:
         """A collection of garbage has ended."""
 

@@ -142,7 +142,7 @@ def prepare_commit(
         if history.concurrent:
             rebased = _rebase(operation, transaction, head, history, files)
             if rebased is not None:
-                transaction = _restate(transaction, rebased, head.version)
+                transaction = restate_transaction(transaction, rebased.operation, head.version)
                 operation = rebased.operation
                 merged = tuple((file.path(files.base), file.data) for file in rebased.files)
     check_operation(operation, head, rebased=bool(history.concurrent))
@@ -222,9 +222,10 @@ def _rebase(
     return rebased if rebased.operation != operation else None
 
 
-def _restate(transaction: pb.Transaction, rebased: Rebased, version: int) -> pb.Transaction:
+def restate_transaction(transaction: pb.Transaction, operation: Operation, version: int) -> pb.Transaction:
+    """A transaction with another operation, as one that read `version`."""
     restated = encode_transaction(
-        rebased.operation,
+        operation,
         read_version=version,
         uuid=transaction.uuid,
         properties=transaction.transaction_properties,

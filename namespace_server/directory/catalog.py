@@ -102,7 +102,9 @@ class StoredCatalog:
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
         self.transactions = CommittedTransactions(self.manifests, options.transaction_cache_bytes)
-        self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance, observer)
+        self.unmanaged_manifests = UnmanagedManifests(
+            store, self.table, reader, self.transactions, self.record_maintenance, observer
+        )
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.branch_removal = BranchRemoval(store, self.table)

@@ -116,6 +116,12 @@ class ServerMetrics(Observer):
         self._quarantined = self._counter(
             "quarantined_files", "Files that were committed around the catalog, and moved to quarantine."
         )
+        recommits = self._counter(
+            "recommits",
+            "Quarantined commits that are in their tables again (committed), or stay in quarantine (aside).",
+            ("outcome",),
+        )
+        self._recommits = {there: recommits.labels("committed" if there else "aside") for there in (True, False)}
 
     def _define_collections(self) -> None:
         self._collections = self._counter(
@@ -192,6 +198,10 @@ class ServerMetrics(Observer):
     def quarantined(self) -> None:
         """See `Observer`."""
         self._quarantined.inc()
+
+    def recommitted(self, *, there: bool) -> None:
+        """See `Observer`."""
+        self._recommits[there].inc()
 
     def collection(self, run: CollectionRun) -> None:
         """See `Observer`."""

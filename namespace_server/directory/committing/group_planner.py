@@ -13,12 +13,13 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.commit.concurrent_commits import ConcurrentVersion
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
-from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound
+from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
+from lance_core.transaction.readings import other_meaning
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
 from namespace_server.directory.committing.manifest_reader import find_files
@@ -97,6 +98,7 @@ class AttemptContext:
         self._promoter = promoter
         self._snapshot = snapshot
         self._planned: dict[CacheKey, ManifestFile] = {}
+        self._quarantined: dict[str, list[ManifestFile]] = {}
 
     def remember_manifest(self, planned: PlannedVersion) -> None:
         """See `PlanningContext.remember_manifest`."""
@@ -142,6 +144,23 @@ class AttemptContext:
             grace,
         )
         return False
+
+    def other_meaning(self, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
+        """See `PlanningContext.other_meaning`."""
+        files = TableFiles(self._store, base)
+        if base not in self._quarantined:  # after `file` was read: what its writer can have read is there by now
+            self._quarantined[base] = self._manifests.quarantined(base)
+        for view in self._quarantined[base]:
+            try:
+                reason = other_meaning(file, below, view, files.deleted_rows)
+            except (NotFound, CorruptFile, UnsupportedFeature) as error:
+                reason = (
+                    f"whether its writer read version {view.version}, which is in quarantine, is not known: {error}"
+                )
+            if reason is not None:
+                logger.error("version %d at %s is not adopted: %s", file.version, base, reason)
+                return reason
+        return None
 
     def root_path(self, entry: VersionEntry) -> str:
         """See `PlanningContext.root_path`."""

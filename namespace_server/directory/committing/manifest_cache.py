@@ -81,6 +81,10 @@ class ManifestCache:
             if self.get(entry) is None:
                 yield partial(self._try_to_load, entry)
 
+    def quarantined(self, base: str) -> list[ManifestFile]:
+        """The quarantined manifests that had names in the chain with this root, upward. Raises `StorageError`."""
+        return [file for _, file in self._reader.quarantine.chain(base)]
+
     def _try_to_load(self, entry: VersionEntry) -> None:
         with suppress(LanceCoreError):
             self.load(entry)

@@ -14,6 +14,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
 from lance_core.versions import find_contents
+from namespace_server.directory.committing.quarantine import Quarantine
 from namespace_server.directory.committing.staged_bundles import StagedBundles
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -28,9 +29,13 @@ class _Flipped(NamedTuple):
 
 
 class ManifestReader:
-    """Bytes of manifests by row. Manifests that this process has just committed come from memory. Thread-safe."""
+    """Bytes of manifests by row. Manifests that this process has just committed come from memory. Thread-safe.
+
+    `quarantine` has the manifests of no row that had names in the same chains.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
+        self.quarantine = Quarantine(store)
         self._store = store
         self._bundles = StagedBundles(store)
         self._lock = threading.Lock()

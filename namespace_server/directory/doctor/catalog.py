@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -20,7 +20,7 @@ from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, VersionEntry
+from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import (
     HIGH_WATER_MARKS,
@@ -233,6 +233,21 @@ def check_locations(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[F
             yield Finding("unexplained-directory", directory, "expected the location of a table")
 
 
+def _recommit_of(file: ManifestFile | None, report: RecordEntry | None, rows: Iterable[VersionEntry]) -> str:
+    """What became of the commit in a quarantined file."""
+    made = "" if file is None else file.transaction_uuid
+    there = next((row.version for row in rows if made and row.transaction_uuid == made), None)
+    what = "what it holds" if file is None else f"its commit ({file.operation}, {made})"
+    if there is not None:
+        return f"{what} is version {there}"
+    if report is None or not report.results:
+        return f"{what} is not in the table"
+    reason = orjson.loads(report.results).get("reason")
+    return (
+        f"{what} is not in the table: {reason}" if reason else f"{what} was committed again, in a version that is gone"
+    )
+
+
 def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
     """No quarantined file is a row's manifest (G22), and plans of collections can be read (G27)."""
     for meta in store.list(QUARANTINE):
@@ -245,15 +260,18 @@ def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Fin
         if table_id is None or data is None:
             continue
         try:
-            version = parse_manifest_file(data).version
+            file: ManifestFile | None = parse_manifest_file(data)
         except LanceCoreError:
-            version = 0
+            file = None
+        version = 0 if file is None else file.version
         row = snapshot.version_entry(table_id, branch or None, version)
         if row is not None and is_row(row, data) and find_contents(store, row.canonical_path) != data:
             text = f"is the manifest of version {version}, expected it at {row.canonical_path}"
             yield Finding("quarantined-version", meta.path, text, "$".join(table_id))
         else:
-            yield Finding("quarantined-file", meta.path, f"was at {former}", "$".join(table_id))
+            name = meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[0]
+            text = _recommit_of(file, snapshot.record(name), snapshot.versions(table_id, branch or None))
+            yield Finding("quarantined-file", meta.path, f"was at {former}; {text}", "$".join(table_id))
     for plan in list_runs(store).unfinished:
         try:
             read_plan(store, plan)

@@ -81,7 +81,7 @@ KINDS: Final = {
     "quarantined-version": _Kind(
         Severity.WARNING, "run with --repair, or let a server run: the file is put back", repairable=True
     ),
-    "quarantined-file": _Kind(Severity.NOTE, "a server commits it again, or reports why it cannot"),
+    "quarantined-file": _Kind(Severity.NOTE, "a server commits it again; if it cannot, make the change again"),
     "head-lost": _Kind(
         Severity.DAMAGE,
         "restore the manifest from a backup; if there is none, drop the table, or delete all its versions",

@@ -3,7 +3,7 @@
 __manifest/                                       the dataset of the catalog
 _staging/<batch uuid>.<attempt uuid>.<number>     manifests that this server builds, before they are promoted (N5)
 _staging/<attempt uuid>.manifests                 in a bucket, those of one attempt in one object (`staged_bundles`)
-_staging/foreign/<uuid>/<former key>              unmanaged files in quarantine (M6)
+_staging/foreign/<uuid>.<number>/<former key>     unmanaged files in quarantine (M6, P12; `quarantine`)
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done

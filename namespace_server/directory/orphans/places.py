@@ -34,7 +34,7 @@ from namespace_server.directory.model.root_layout import (
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MOVED: Final = re.compile(
-    rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/{EXPIRING}/{UUID_PATTERN})"
+    rf"(?:{QUARANTINE}/{UUID_PATTERN}(?:\.[0-9]+)?|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/{EXPIRING}/{UUID_PATTERN})"
     r"/(.+)/_versions/[^/]+",
     re.ASCII,
 )

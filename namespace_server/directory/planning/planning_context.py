@@ -66,6 +66,13 @@ class PlanningContext(Protocol):
         manifest than such a plan waits (G2, G5), unless one of `kept`, rows of the snapshot, names it.
         """
 
+    def other_meaning(self, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
+        """Why a version of another writer, in the chain with this root, may mean something else than it says (P12).
+
+        `file` is built on `below` by its content. It may be that its writer read a version that is in quarantine, and
+        that names other fragments by the same ids. None if it means the same all the same. Raises `StorageError`.
+        """
+
     def root_path(self, entry: VersionEntry) -> str:
         """The root of the chain of a row, as manifests and transactions name it."""
 

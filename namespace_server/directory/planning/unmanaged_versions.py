@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.features import check_continuable
-from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.lineage import has_fragments_of, lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import MOST_VERSIONS
@@ -25,10 +25,11 @@ def adopt_found(
     """Rows for canonical files of other writers above the head: contiguous, each built on the one before (P5).
 
     `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
-    not descend from the head, or of which a file is missing or too old, and before a version of a deleted branch (see
-    `removed_files`).
+    not descend from the head, whose writer may have read another version than that of the catalog (P12), or of which a
+    file is missing or too old, and before a version of a deleted branch (see `removed_files`).
     """
     adopted: list[VersionEntry] = []
+    files: dict[int, ManifestFile] = {}
     removed = frozenset() if branch is None else snapshot.removed_versions(branch_base(table.location, branch))
     head = snapshot.head(table.id, branch)
     below = None if head is None else context.manifest(head)
@@ -44,12 +45,34 @@ def adopt_found(
         row = found_entry(table, branch, file, e_tag, scheme)
         if row.sha256 in removed:
             break
+        if below is not None and (
+            context.other_meaning(row.base, file, below) is not None
+            or _restores_another(snapshot, table, branch, file, files, context)
+        ):
+            break
         kept = _naming(snapshot, table, branch, file)
         if not context.is_adoptable(row.canonical_path, row.base, file, below, kept):
             break
         adopted.append(row)
-        below = file
+        below = files[file.version] = file
     return adopted
+
+
+def _restores_another(
+    snapshot: CatalogSnapshot,
+    table: TableEntry,
+    branch: str | None,
+    file: ManifestFile,
+    adopted: Mapping[int, ManifestFile],
+    context: PlanningContext,
+) -> bool:
+    """Whether a file of another writer restores rows that are not those of the version that it names."""
+    if file.transaction is None or file.operation != "restore":
+        return False
+    number = file.transaction.restore.version
+    row = snapshot.version_entry(table.id, branch, number)
+    restored = adopted.get(number) or (None if row is None else context.manifest(row))
+    return restored is not None and not has_fragments_of(restored, file)
 
 
 def _naming(

@@ -41,6 +41,8 @@ _LEFT_TO_OTHERS: Final = 10.0
 """Seconds for which the open records of other processes are left to them, while these commit."""
 _TRIES: Final = 2
 """How often a sweep tries to flip for record maintenance alone."""
+_RECOMMITS: Final = 100
+"""How many flips of a sweep commit again, one after the other, what other writers committed on each other."""
 EXPIRY_INTERVAL: Final = 60.0
 """Seconds between two looks for expired records, each of which reads all records."""
 
@@ -219,12 +221,15 @@ class Sweeper:
         self._record_maintenance.remove(find_expired(snapshot, self._retention, time.time_ns() // 1_000_000))
 
     def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
-        batches = self._unmanaged_manifests.recommits()
-        for pending in self._committer.commit(batches) if batches else ():
-            error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
-            outcome = "committed" if error is None else f"not committed, kept in quarantine: {error}"
-            logger.warning("%s: %s", pending.batch.message, outcome)
-            self._unmanaged_manifests.conclude(pending.batch.uuid, error)
+        for _ in range(_RECOMMITS):
+            batches = self._unmanaged_manifests.recommits()
+            if not batches:
+                return
+            for pending in self._committer.commit(batches):
+                error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
+                outcome = "committed" if error is None else f"not committed, kept in quarantine: {error}"
+                logger.warning("%s: %s", pending.batch.message, outcome)
+                self._unmanaged_manifests.conclude(pending.batch.uuid, error)
 
     def _flush_record_maintenance(self, snapshot: CatalogSnapshot) -> None:
         """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown.

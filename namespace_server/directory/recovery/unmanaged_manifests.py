@@ -1,7 +1,7 @@
 """Unmanaged manifests under canonical names: quarantined, committed again where that is possible, and reported (M6).
 
-A quarantined file lies at `_staging/foreign/<uuid>/<its path>`. It is finished once a record of state `foreign` has
-that uuid. So the next sweep of any process finishes the work of a process that died (invariant 13).
+A quarantined file is finished once a record of state `foreign` has its name. So the next sweep of any process finishes
+the work of a process that died (invariant 13). `recommits` tells what of it can be committed again.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ import hashlib
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import orjson
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import AlreadyExists, CorruptFile, LanceCoreError, NotFound, StorageError
+from lance_core.errors import AlreadyExists, InvalidTransaction, LanceCoreError, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, find_contents, list_versions
+from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
+from namespace_server.directory.committing.quarantine import QuarantinedFile, parsed
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -31,38 +33,22 @@ from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, CommitTransaction
-from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.recovery.recommits import Recommits, Unmanaged
 from namespace_server.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)
 
+_LOOKS = 8
+"""How often what stands above a taken name is looked for before the name is repaired: others go on meanwhile."""
+_WATCHED = 60.0
+"""Seconds for which each sweep looks for what is built on a file after it was dealt with in quarantine."""
 _LISTING_INTERVAL = 60.0
 """Seconds between two listings of the quarantine on a bucket, for those that other processes moved there."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedFile:
-    """A file that was moved to quarantine. `path` is its former key; `uuid` names its record."""
-
-    uuid: str
-    path: str
-
-    @property
-    def kept_at(self) -> str:
-        """Its key now."""
-        return f"{QUARANTINE}/{self.uuid}/{self.path}"
-
-    @property
-    def base(self) -> str:
-        """The root of its chain."""
-        return self.path.rpartition("/_versions/")[0]
-
-    @property
-    def version(self) -> int:
-        """The version that its name says, 0 for a name that says none."""
-        named = parse_manifest_name(self.path.rpartition("/")[2])
-        return 0 if named is None else named[0]
+class MustFollow(Exception):
+    """What others committed below in the chain has to be committed again first."""
 
 
 class UnmanagedManifests:
@@ -73,12 +59,14 @@ class UnmanagedManifests:
         store: ObjectStore,
         table: ManifestTable,
         reader: ManifestReader,
+        transactions: CommittedTransactions,
         record_maintenance: RecordMaintenance,
         observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._table = table
-        self._reader = reader
+        self._quarantine = reader.quarantine
+        self._recommits = Recommits(store, reader, transactions)
         self._record_maintenance = record_maintenance
         self._observer = observer
         self._pending = True
@@ -86,6 +74,7 @@ class UnmanagedManifests:
         self._sent: dict[str, QuarantinedFile] = {}
         self._reported: set[str] = set()
         self._compared: set[str] = set()
+        self._watched: dict[str, float] = {}
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
         """Give the row's manifest its canonical name; an unmanaged file there, and files built on it, are quarantined.
@@ -94,17 +83,49 @@ class UnmanagedManifests:
         on an unmanaged file which had it.
 
         Storage is read first, the newest catalog version after it. The taken name is replaced last: while it is not
-        the row's, the next process that finds it starts over.
+        the row's, the next process that finds it starts over. What stood above the name while it was taken was built on
+        no version of the catalog from that number on, and its place in quarantine says so (P12).
 
         Raises:
             NotFound: the row does not exist any more.
             StorageError: a step failed, or the file changed meanwhile.
         """
-        above = [
-            (found, self._contents(found.path))
-            for found in list_versions(self._store, entry.base)
-            if found.version > entry.version
-        ]
+        for _ in range(_LOOKS):
+            above = self._above(entry)
+            self._require_taken(entry, theirs)
+            if not self._clear_above(entry, ours, theirs, above):
+                break
+        if theirs is None:
+            return
+        if not theirs:  # no manifest, which may be too large to be copied through this process
+            self._move(entry.canonical_path, theirs, entry.version)
+            self._store.put_if_absent(entry.canonical_path, ours)
+            return
+        self._keep(entry, theirs)
+        meta = self._require_taken(entry, theirs)
+        self._store.replace(entry.canonical_path, ours, if_match=meta)
+
+    def _above(self, entry: VersionEntry) -> list[tuple[ManifestLocation, bytes]]:
+        """What stands above the name of a row, upward."""
+        listed = sorted(list_versions(self._store, entry.base), key=lambda found: found.version)
+        return [(found, self._contents(found.path)) for found in listed if found.version > entry.version]
+
+    def _require_taken(self, entry: VersionEntry, theirs: bytes | None) -> str:
+        """The e_tag of the unmanaged file that has the name of a row. Raises `StorageError` if it has it no more."""
+        if theirs is None:
+            return ""
+        meta = self._store.head(entry.canonical_path)
+        if self._contents(entry.canonical_path) != theirs or meta.e_tag is None:
+            raise StorageError(f"{entry.canonical_path} changed while it was repaired")
+        return meta.e_tag
+
+    def _clear_above(
+        self, entry: VersionEntry, ours: bytes, theirs: bytes | None, above: Sequence[tuple[ManifestLocation, bytes]]
+    ) -> bool:
+        """Quarantine what was built on an unmanaged file under the name of a head, from the top down; whether any was.
+
+        Raises `NotFound` if the newest catalog version does not have the row.
+        """
         snapshot = self._table.refresh()
         table_id = snapshot.table_at(entry.location)
         row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
@@ -112,20 +133,10 @@ class UnmanagedManifests:
         if head is None or row is None or row.identity != entry.identity:
             raise NotFound(f"row of {entry.canonical_path}, which holds an unmanaged file")
         self._pending = True
-        if head.version == entry.version:
-            for found, data in reversed(_not_built_on(ours, theirs, above)):
-                self._move(found.path, data)
-        if theirs is None:
-            return
-        if not theirs:  # no manifest, which may be too large to be copied through this process
-            self._move(entry.canonical_path, theirs)
-            self._store.put_if_absent(entry.canonical_path, ours)
-            return
-        self._keep(entry.canonical_path, theirs)
-        meta = self._store.head(entry.canonical_path)
-        if self._store.get(entry.canonical_path) != theirs or meta.e_tag is None:
-            raise StorageError(f"{entry.canonical_path} changed while it was repaired")
-        self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
+        unmanaged = _not_built_on(ours, theirs, above) if head.version == entry.version else []
+        for found, data in reversed(unmanaged):
+            self._move(found.path, data, entry.version + (theirs is None))
+        return bool(unmanaged)
 
     def set_aside(self, head: VersionEntry, sha256: str) -> None:
         """Quarantine what stands above a head, from the top down, if the lowest file has this SHA-256.
@@ -133,11 +144,7 @@ class UnmanagedManifests:
         That file is never adopted (P5). While it stands there, stock writers build on it, and none of their versions
         can be committed. Storage is read first, the newest catalog version after it. Raises `StorageError`.
         """
-        above = [
-            (found, self._contents(found.path))
-            for found in sorted(list_versions(self._store, head.base), key=lambda found: found.version)
-            if found.version > head.version
-        ]
+        above = self._above(head)
         snapshot = self._table.refresh()
         table_id = snapshot.table_at(head.location)
         row = None if table_id is None else snapshot.head(table_id, head.branch)
@@ -145,17 +152,19 @@ class UnmanagedManifests:
             return
         if hashlib.sha256(above[0][1]).hexdigest() == sha256:
             for found, data in reversed(above):
-                self._move(found.path, data)
+                self._move(found.path, data, head.version + 1)
 
     def quarantined_paths(self) -> frozenset[str]:
         """The former keys of the files that are in quarantine now."""
-        return frozenset(item.path for item in self._list_quarantined())
+        return frozenset(item.path for item in self._quarantine.files())
 
     def recommits(self) -> list[Batch]:
-        """Batches that commit again, as head + 1 and with their own uuids, the transactions of quarantined files.
+        """Batches that commit again, with their own uuids, the transactions of quarantined files, as far as these wait.
 
-        `conclude` takes the verdicts. A file that cannot be committed again is reported here; a row's own manifest
-        is put back (G22). A file that fails is left for later and does not delay the others.
+        `conclude` takes the verdicts, and the next call gives those that follow: of each chain they are committed in
+        order, appends with each other and every other one alone. A file that cannot be committed again is reported
+        here; a row's own manifest is put back (G22). A file that fails is left for later. It delays only those above
+        it in its chain that are no appends.
         """
         now = elapsed_clock()
         if not (self._pending or self._sent or self._store.local or now - self._looked_at > _LISTING_INTERVAL):
@@ -163,21 +172,57 @@ class UnmanagedManifests:
         self._pending, self._looked_at = False, now
         self._sent.clear()  # files without a conclusion are met again here
         try:
-            kept = self._list_quarantined()
+            kept = self._quarantine.files()
             snapshot = self._table.refresh()  # after the files: a row's own file has its row by then
         except LanceCoreError:
             self._pending = True
             raise
         batches: list[Batch] = []
-        for item in kept:
+        for base, group in groupby(kept, key=attrgetter("base")):
+            items = list(group)
+            if any(item.name not in self._compared for item in items):
+                self._watched[base] = now
+            batches += self._recommits_of(items, snapshot)
+            if now - self._watched.get(base, -_WATCHED) < _WATCHED:
+                self._clear_above_gap(base, snapshot)
+        return batches
+
+    def _clear_above_gap(self, base: str, snapshot: CatalogSnapshot) -> None:
+        """Quarantine what a writer has committed on a file that is in quarantine, above the name that is vacant since.
+
+        It is never adopted. Until the catalog commits a version that needs the vacant name, readers by path take it
+        for the newest one.
+        """
+        location, _, branch = base.partition("/tree/")
+        table_id = snapshot.table_at(location)
+        head = None if table_id is None else snapshot.head(table_id, branch or None)
+        try:
+            above = [] if head is None else self._above(head)
+            if head is not None and above and above[0][0].version > head.version + 1:
+                self.set_aside(head, hashlib.sha256(above[0][1]).hexdigest())
+        except LanceCoreError as error:
+            logger.warning("what stands above the head of %s stays there for now: %s", base, error)
+
+    def _recommits_of(self, items: Sequence[QuarantinedFile], snapshot: CatalogSnapshot) -> list[Batch]:
+        """The same of one chain."""
+        batches: list[Batch] = []
+        failed = False
+        for item in items:
             try:
-                batch = self._deal_with(item, kept, snapshot)
+                batch = self._deal_with(item, items, snapshot, waits=failed or bool(batches))
+            except MustFollow:
+                self._pending = True
+                break
             except LanceCoreError as error:
                 self._pending = True
                 logger.error("%s is left in quarantine for now: %s", item.kept_at, error)
+                failed = True
                 continue
             if batch is not None:
                 batches.append(batch)
+                if not _is_append(batch):
+                    self._pending = True
+                    break
         return batches
 
     def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
@@ -189,29 +234,59 @@ class UnmanagedManifests:
         self._write_report(item, None if error is None else str(error))
 
     def _deal_with(
-        self, item: QuarantinedFile, kept: Iterable[QuarantinedFile], snapshot: CatalogSnapshot
+        self, item: QuarantinedFile, chain: Sequence[QuarantinedFile], snapshot: CatalogSnapshot, *, waits: bool
     ) -> Batch | None:
-        """Put a file back, report it, or return the batch that commits its transaction again."""
-        if item.uuid in self._compared:
+        """Put a file back, report it, or return the batch that commits its transaction again.
+
+        Raises `MustFollow` for any but an append if it `waits` for those below.
+        """
+        if item.name in self._compared:
             return None
         data = find_contents(self._store, item.kept_at)
         if data is None:
             return None
-        file = _parsed(data)
+        file = parsed(data)
         place = _place_of(item, file, snapshot)
         if self._put_back(item, file, place, data, snapshot):
             return None
-        if item.uuid in self._reported or snapshot.record(item.uuid) is not None:
-            self._compared.add(item.uuid)
+        if item.name in self._reported or snapshot.record(item.name) is not None:
+            self._compared.add(item.name)
             return None
-        obstacle = _removed_with_branch(item, data, snapshot) or self._find_obstacle(item, file, kept, snapshot)
-        if obstacle is not None or place is None or file is None or file.transaction is None:
-            self._write_report(item, obstacle or "its table is not in the catalog any more")
+        if waits and file is not None and file.operation != "append":
+            raise MustFollow
+        try:
+            operation = self._again(item, file, place, data, chain, snapshot)
+        except InvalidTransaction as error:
+            self._write_report(item, str(error))
             return None
-        operation = CommitTransaction(place[0], place[1], file.transaction)
+        if operation is None:
+            self._write_report(item, None)
+            return None
         uid = str(uuid.uuid4())
         self._sent[uid] = item
         return Batch(uid, (operation,), request_hash=uid, message=f"recommit of an unmanaged commit at {item.path}")
+
+    def _again(
+        self,
+        item: QuarantinedFile,
+        file: ManifestFile | None,
+        place: tuple[ObjectId, str | None] | None,
+        data: bytes,
+        chain: Sequence[QuarantinedFile],
+        snapshot: CatalogSnapshot,
+    ) -> CommitTransaction | None:
+        """What commits a file's transaction again; None if it is committed. Raises `InvalidTransaction` why not."""
+        removed = snapshot.removed_versions(item.base)
+        if removed and hashlib.sha256(data).hexdigest() in removed:
+            raise InvalidTransaction("its branch was deleted with it")
+        if file is None:
+            raise InvalidTransaction("it is no manifest")
+        if file.transaction is None or file.operation in {None, "clone"}:
+            raise InvalidTransaction(f"its operation, {file.operation}, cannot be committed again")
+        if place is None:
+            raise InvalidTransaction("its table is not in the catalog any more")
+        others = [each for each in self._quarantine.chain(item.base, chain) if each[0] != item]
+        return self._recommits.operation(Unmanaged(item, file), [Unmanaged(*each) for each in others], place, snapshot)
 
     def _put_back(
         self,
@@ -248,31 +323,6 @@ class UnmanagedManifests:
         self._store.delete(item.kept_at)
         return True
 
-    def _find_obstacle(
-        self,
-        item: QuarantinedFile,
-        file: ManifestFile | None,
-        kept: Iterable[QuarantinedFile],
-        snapshot: CatalogSnapshot,
-    ) -> str | None:
-        """Why the transaction of a file cannot be committed again.
-
-        A transaction that read an unmanaged version names fragments by ids that mean others in the row's chain. Only
-        appends name none; their files fit if the columns are the same.
-        """
-        if file is None:
-            return "it is no manifest"
-        if file.transaction is None or file.operation in {None, "clone"}:
-            return f"its operation, {file.operation}, cannot be committed again"
-        read = file.transaction.read_version
-        if not any(other.base == item.base and other.version == read for other in kept):
-            return None
-        place = _place_of(item, file, snapshot)
-        head = None if place is None else snapshot.head(*place)
-        if file.operation == "append" and head is not None and _same_columns(file, self._reader.read(head)):
-            return None
-        return f"it was built on version {read}, which was unmanaged too"
-
     def _write_report(self, item: QuarantinedFile, obstacle: str | None) -> None:
         """The record that reports it (invariant 13: no unmanaged commit disappears without a trace)."""
         content: Mapping[str, str | None] = {
@@ -281,21 +331,19 @@ class UnmanagedManifests:
             "outcome": "committed again" if obstacle is None else "kept aside",
             "reason": obstacle,
         }
-        self._reported.add(item.uuid)
+        self._reported.add(item.name)
+        self._observer.recommitted(there=obstacle is None)
+        if obstacle is not None:
+            logger.error(
+                "the commit by path at %s is not in the table, and stays at %s: %s", item.path, item.kept_at, obstacle
+            )
         now_ms = time.time_ns() // 1_000_000
         self._record_maintenance.report(
-            [RecordEntry(item.uuid, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))]
+            [RecordEntry(item.name, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))]
         )
 
-    def _list_quarantined(self) -> list[QuarantinedFile]:
-        """All files in quarantine, chain by chain, upward."""
-        paths = (meta.path.removeprefix(f"{QUARANTINE}/").partition("/") for meta in self._store.list(QUARANTINE))
-        return sorted(
-            (QuarantinedFile(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version)
-        )
-
-    def _keep(self, path: str, data: bytes) -> None:
-        item = QuarantinedFile(str(uuid.uuid4()), path)
+    def _keep(self, entry: VersionEntry, data: bytes) -> None:
+        item = QuarantinedFile.new(entry.canonical_path, entry.version)
         self._store.put_if_absent(item.kept_at, data)
         self._note(item)
 
@@ -306,12 +354,12 @@ class UnmanagedManifests:
             raise NotFound(f"{path}: removed meanwhile")
         return data
 
-    def _move(self, path: str, judged: bytes) -> None:
+    def _move(self, path: str, judged: bytes, unmanaged_from: int) -> None:
         """Move a file to quarantine; move it back if its bytes are not those `judged`: the name was repaired.
 
         Work that cannot be finished here is found in quarantine (G22).
         """
-        item = QuarantinedFile(str(uuid.uuid4()), path)
+        item = QuarantinedFile.new(path, unmanaged_from)
         self._pending = True
         if judged or self._store.local:
             self._store.rename_if_absent(path, item.kept_at)
@@ -339,10 +387,8 @@ class UnmanagedManifests:
         )
 
 
-def _removed_with_branch(item: QuarantinedFile, data: bytes, snapshot: CatalogSnapshot) -> str | None:
-    """Why a file of a branch that was deleted is not committed again; None if it is none."""
-    removed = snapshot.removed_versions(item.base)
-    return "its branch was deleted with it" if removed and hashlib.sha256(data).hexdigest() in removed else None
+def _is_append(batch: Batch) -> bool:
+    return all(isinstance(each, CommitTransaction) and each.transaction.HasField("append") for each in batch.operations)
 
 
 def _not_built_on(
@@ -353,10 +399,10 @@ def _not_built_on(
     A file that fits both the head and the file that took its name counts as built on that file, which its writer saw.
     """
     below = parse_manifest_file(ours)
-    taker = None if theirs is None else _parsed(theirs)
+    taker = None if theirs is None else parsed(theirs)
     unmanaged: list[tuple[ManifestLocation, bytes]] = []
     for found, data in above:
-        file = _parsed(data)
+        file = parsed(data)
         if (
             unmanaged
             or file is None
@@ -377,17 +423,6 @@ def _place_of(
     location = item.base if branch is None else item.base.removesuffix(f"/tree/{branch}")
     table_id = snapshot.table_at(location)
     return None if table_id is None else (table_id, branch)
-
-
-def _same_columns(file: ManifestFile, head: bytes) -> bool:
-    return list(file.manifest.fields) == list(parse_manifest_file(head).manifest.fields)
-
-
-def _parsed(data: bytes) -> ManifestFile | None:
-    try:
-        return parse_manifest_file(data)
-    except CorruptFile:
-        return None
 
 
 def _continues(below: ManifestFile, file: ManifestFile, named: int) -> bool:

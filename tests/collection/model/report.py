@@ -15,6 +15,7 @@ from tests.collection.model import (
     cloning,
     collecting,
     expiring,
+    misreading,
     rebasing,
     registering,
     returning,
@@ -55,6 +56,7 @@ SCENARIOS = (
     Scenario("undrop, two purges and a fence", undropping, undropping.State()),
     Scenario("branch made again, a crash", reusing, reusing.State()),
     Scenario("job with an intent, two collectors", registering, registering.State()),
+    Scenario("handle of a quarantined version", misreading, misreading.State()),
     Scenario("tag of an expiring version, two runs, a crash", expiring, expiring.State()),
     Scenario(
         "tag by path of an expiring version, two runs, a crash",

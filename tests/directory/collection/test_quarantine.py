@@ -49,14 +49,19 @@ def manifest(ground: Ground, version: int) -> Path:
     return ground.root / ground.location(T) / "_versions" / manifest_name(version)
 
 
-def stranger(ground: Ground, tmp_path: Path) -> Path:
-    made = lance.write_dataset(rows(5, 6), str(tmp_path / "other"))
-    assert made.version == 1
-    return tmp_path / "other/_versions" / manifest_name(1)
+def stranger(tmp_path: Path, *, fragment: int = 4) -> Path:
+    """A manifest of one fragment with this id."""
+    for number in range(fragment + 1):
+        lance.write_dataset(rows(number, number + 1), str(tmp_path / "other"), mode="append" if number else "create")
+    made = lance.dataset(str(tmp_path / "other"))
+    if fragment:
+        made.delete(f"id < {fragment}")
+    assert [each.fragment_id for each in made.get_fragments()] == [fragment]
+    return tmp_path / "other/_versions" / manifest_name(made.version)
 
 
 def test_it_goes_after_thirty_days(table: Ground, tmp_path: Path) -> None:
-    left = quarantined(table, stranger(table, tmp_path))
+    left = quarantined(table, stranger(tmp_path))
     let_pass(table, timedelta(days=29))
     assert QUARANTINED not in collect(table).removed
     let_pass(table, timedelta(days=2))
@@ -64,8 +69,21 @@ def test_it_goes_after_thirty_days(table: Ground, tmp_path: Path) -> None:
     assert not left.exists()
 
 
+def test_it_stays_while_it_tells_that_an_id_was_that_of_two_fragments(table: Ground, tmp_path: Path) -> None:
+    """A writer by path may hold a handle of it, and remove the fragment by its id."""
+    left = quarantined(table, stranger(tmp_path, fragment=0))
+    let_pass(table, timedelta(days=90))
+    assert QUARANTINED not in collect(table).removed
+    assert left.exists()
+    table.write(T, rows(8, 9), "overwrite")
+    table.catalog.sweep()
+    let_pass(table, timedelta(days=90))
+    collect(table)
+    assert not left.exists()
+
+
 def test_it_stays_for_the_grace_time(table: Ground, tmp_path: Path) -> None:
-    quarantined(table, stranger(table, tmp_path))
+    quarantined(table, stranger(tmp_path))
     let_pass(table, timedelta(days=40))
     assert QUARANTINED not in collect(table, {"gc.uncommitted.grace": "50d"}).removed
 
@@ -89,7 +107,7 @@ def test_the_manifest_of_a_version_of_a_branch_stays(table: Ground) -> None:
 
 def test_where_a_row_does_not_say_what_its_manifest_is_all_stay(table: Ground, tmp_path: Path) -> None:
     """A release before rows had hashes wrote it."""
-    left = quarantined(table, stranger(table, tmp_path))
+    left = quarantined(table, stranger(tmp_path))
 
     def forget(snapshot: CatalogSnapshot) -> Changes:
         row = snapshot.version_entry(tuple(T), None, 1)
@@ -103,7 +121,7 @@ def test_where_a_row_does_not_say_what_its_manifest_is_all_stay(table: Ground, t
 
 
 def test_that_of_a_dropped_table_stays_while_it_can_come_back(table: Ground, tmp_path: Path) -> None:
-    left = quarantined(table, stranger(table, tmp_path))
+    left = quarantined(table, stranger(tmp_path))
     table.call("drop_table", id=T)
     let_pass(table, timedelta(days=40))
     assert QUARANTINED not in collect(table, {"gc.dropped.window": "50d"}).removed
@@ -114,7 +132,7 @@ def test_that_of_a_dropped_table_stays_while_it_can_come_back(table: Ground, tmp
 
 
 def test_one_that_is_put_back_meanwhile_does_not_go(table: Ground, tmp_path: Path) -> None:
-    left = quarantined(table, stranger(table, tmp_path))
+    left = quarantined(table, stranger(tmp_path))
     store = FaultStore(LocalStore(table.root, "none"))
     store.before(lambda _verb, path: left.unlink() if path.startswith(f"{QUARANTINE}/") else None)
     later = datetime.now(UTC) + timedelta(days=40)

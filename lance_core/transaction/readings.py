@@ -1,0 +1,204 @@
+"""What a transaction means by its numbers, which depends on the version that its writer read (rule P12).
+
+A transaction names fragments and columns by their ids. The version that was read is named by its number alone, and two
+manifests may have had that number under one name: one of the catalog, and one of a writer that knows no catalog, which
+is in quarantine since. What was a fragment of the one may be another fragment of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from lance_core.format.manifest import ManifestFile
+from lance_core.format.outline import AnyManifest, find_fragments
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.fields import TOMBSTONE, descriptions
+from lance_core.transaction.fragments import file_key
+from lance_core.transaction.indices import covered_fragments
+from lance_core.transaction.lineage import lineage_break
+
+DeletedRows = Callable[[AnyManifest, pb.DataFragment], BitMap]
+"""The deleted rows of a fragment of a manifest; see `TableFiles.deleted_rows`."""
+
+_NUMBERED_ANEW = frozenset({"delete", "update", "restore"})
+"""Operations whose read version stock writers set to that which they commit on, when they rebase them."""
+_CHANGING_COLUMNS = frozenset({"merge", "project", "overwrite", "restore"})
+_NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a transaction names by ids.
+
+    Attributes:
+        seen: Fragments that it describes as well, with files that its writer saw.
+        ids: Fragments that it names by id alone, or describes with new files only.
+        emptied: Those of both in which it deletes rows.
+        covered: Fragments that a new index covers; they need not exist any more.
+        fields: Columns that it writes, changes or indexes.
+        schema: Whether it replaces the schema as a whole.
+    """
+
+    seen: Mapping[int, pb.DataFragment] = field(default_factory=dict)
+    ids: frozenset[int] = _NOTHING
+    emptied: frozenset[int] = _NOTHING
+    covered: frozenset[int] = _NOTHING
+    fields: frozenset[int] = _NOTHING
+    schema: bool = False
+
+
+def named_by(transaction: pb.Transaction) -> Named:
+    """What a transaction names. Raises `CorruptFile` if the coverage of an index cannot be decoded."""
+    match transaction.WhichOneof("operation"):
+        case "append":
+            return Named(fields=written_fields(transaction.append.fragments))
+        case "delete":
+            delete = transaction.delete
+            seen, removed = _by_id(delete.updated_fragments), frozenset(delete.deleted_fragment_ids)
+            return Named(seen, removed, removed | seen.keys())
+        case "update":
+            return _named_by_update(transaction.update)
+        case "merge":
+            return Named(ids=frozenset(_by_id(transaction.merge.fragments)), schema=True)
+        case "project":
+            return Named(schema=True)
+        case "rewrite":
+            rewrite = transaction.rewrite
+            old = [fragment for group in rewrite.groups for fragment in group.old_fragments]
+            return Named(_by_id([*old, *rewrite.old_fragments]))
+        case "data_replacement":
+            groups = transaction.data_replacement.replacements
+            fields = frozenset(number for group in groups for number in group.new_file.fields)
+            return Named(ids=frozenset(group.fragment_id for group in groups), fields=fields)
+        case "data_overlay":
+            return Named(ids=frozenset(group.fragment_id for group in transaction.data_overlay.groups))
+        case "create_index":
+            indices = transaction.create_index.new_indices
+            covered = (covered_fragments(index) for index in indices if index.fragment_bitmap)
+            fields = frozenset(number for index in indices for number in index.fields)
+            return Named(covered=frozenset(BitMap.union(BitMap(), *covered)), fields=fields)
+        case "update_config":
+            config = transaction.update_config
+            return Named(fields=frozenset({*config.field_metadata, *config.field_metadata_updates}))
+    return Named()
+
+
+def _named_by_update(update: pb.Transaction.Update) -> Named:
+    updated, removed = _by_id(update.updated_fragments), frozenset(update.removed_fragment_ids)
+    in_place = bool(update.fields_modified) or update.update_mode == pb.Transaction.REWRITE_COLUMNS
+    fields = written_fields(update.new_fragments) | frozenset(update.fields_modified)
+    if in_place:  # no file that its writer saw needs to be left
+        return Named({}, removed | updated.keys(), removed | updated.keys(), fields=fields)
+    return Named(updated, removed, removed | updated.keys(), fields=fields)
+
+
+def written_fields(fragments: Iterable[pb.DataFragment]) -> frozenset[int]:
+    """The columns that the data files of fragments have."""
+    return frozenset(number for each in fragments for file in each.files for number in file.fields) - {TOMBSTONE}
+
+
+def is_same_fragment(one: pb.DataFragment, other: pb.DataFragment) -> bool:
+    """Whether two fragments have a data file in common: then they are of the same rows, perhaps at different times."""
+    return not {file_key(file) for file in one.files}.isdisjoint(file_key(file) for file in other.files)
+
+
+def may_have_read(transaction: pb.Transaction, view: ManifestFile, named: Named | None = None) -> bool:
+    """Whether the writer of a transaction can have read this manifest, by its number and its content.
+
+    Stock writers that rebase a Delete, Update or Restore name the version on which they commit as the one that was
+    read. Such a transaction may have read any version up to that. Raises `CorruptFile`.
+    """
+    if transaction.WhichOneof("operation") in _NUMBERED_ANEW:
+        if view.version > transaction.read_version:
+            return False
+    elif view.version != transaction.read_version:
+        return False
+    named = named_by(transaction) if named is None else named
+    found = find_fragments(view.outline, named.ids | named.seen.keys())
+    if not (named.ids | named.seen.keys()) <= found.keys():
+        return False
+    if not named.fields <= {each.id for each in view.outline.fields}:
+        return False
+    return all(is_same_fragment(fragment, found[number]) for number, fragment in named.seen.items())
+
+
+def other_meaning(
+    proposed: ManifestFile, head: ManifestFile, view: ManifestFile, deleted_rows: DeletedRows
+) -> str | None:
+    """What the transaction of `proposed` says of `head` that its writer did not mean, if it had read `view`, in words.
+
+    None if it means the same, or if its writer cannot have read `view`, a manifest that is in quarantine. `proposed`
+    descends from `head` by its content (`lineage_break`). An Overwrite or a Restore means the same whatever was read,
+    but follows what its writer had committed before; so does a version that is built on `view` and lacks an index of
+    the head.
+
+    Raises:
+        CorruptFile, NotFound, UnsupportedFeature: Files that tell it cannot be read.
+    """
+    transaction, quarantined = proposed.transaction, f"version {view.version}, which is in quarantine"
+    if transaction is None or transaction.WhichOneof("operation") is None:
+        return f"it names no transaction, and may be built on {quarantined}"
+    operation = transaction.WhichOneof("operation")
+    if operation == "overwrite":
+        return f"it follows {quarantined}" if view.version == transaction.read_version else None
+    if operation == "restore":
+        meant = {transaction.read_version, transaction.restore.version}
+        return f"it follows, or restores, {quarantined}" if view.version in meant else None
+    named = named_by(transaction)
+    if not may_have_read(transaction, view, named):
+        return None
+    if not _has_same_columns(transaction, named, head, view):
+        return f"its columns may be those of {quarantined}"
+    wanted = named.ids | named.seen.keys() | named.covered
+    before, seen = find_fragments(head.outline, wanted), find_fragments(view.outline, wanted)
+    after = find_fragments(proposed.outline, named.emptied)
+    later = {number for number in named.covered if number > head.facts.highest}
+    strange = ((named.ids | later) & seen.keys()) - before.keys()
+    if strange:
+        return f"its fragment {min(strange)} is that of {quarantined}"
+    for number in sorted(before.keys() & seen.keys()):
+        here, there = before[number], seen[number]
+        if not is_same_fragment(here, there):
+            return f"its fragment {number} may be that of {quarantined}, which has other rows"
+        if number not in named.emptied or here.deletion_file == there.deletion_file:
+            continue
+        deleted = deleted_rows(head.outline, here)
+        if deleted_rows(view.outline, there) - deleted:
+            return f"rows of fragment {number} may be gone in {quarantined}, and are there"
+        if number in after and deleted - deleted_rows(proposed.outline, after[number]):
+            return f"rows of fragment {number} would be back, which may be there in {quarantined}"
+    is_next = view.version == proposed.version - 1 and lineage_break(view, proposed) is None
+    if is_next and operation != "create_index" and _lost_indices(head, proposed):
+        return f"it has the indices of {quarantined}"
+    return None
+
+
+def _has_same_columns(transaction: pb.Transaction, named: Named, head: ManifestFile, view: ManifestFile) -> bool:
+    """Whether the columns that a transaction names are the same in both.
+
+    A view before the version that the transaction names has the names of its own time; a column may have another one
+    by now. Only if it changed columns itself they may be others altogether.
+    """
+    ours, theirs = descriptions(head.outline.fields), descriptions(view.outline.fields)
+    if named.schema:
+        return ours == theirs
+    exact = view.version == transaction.read_version or view.operation in _CHANGING_COLUMNS
+    return all(
+        number in ours and (ours[number] == theirs[number] if exact else ours[number][::2] == theirs[number][::2])
+        for number in named.fields
+    )
+
+
+def _lost_indices(head: ManifestFile, proposed: ManifestFile) -> set[bytes]:
+    before, after = (
+        {index.uuid.uuid for index in each.indices.indices} if each.indices is not None else set()
+        for each in (head, proposed)
+    )
+    return before - after
+
+
+def _by_id(fragments: Iterable[pb.DataFragment]) -> dict[int, pb.DataFragment]:
+    return {fragment.id: fragment for fragment in fragments}

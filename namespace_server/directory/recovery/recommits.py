@@ -1,0 +1,176 @@
+"""What commits the transaction of a quarantined file again (M6, P12).
+
+A transaction names fragments by ids that are those of the version that its writer read. Which one that was is not
+always known: its number names one version of the catalog, and perhaps others that were moved to quarantine. The
+transaction is committed again where every version that can have been read leads to the same change of the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lance_core.commit.restating import names_the_same, restate
+from lance_core.errors import CorruptFile, InvalidTransaction, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
+from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.readings import may_have_read
+from namespace_server.directory.committing.committed_transactions import CommittedTransactions
+from namespace_server.directory.committing.manifest_reader import ManifestReader
+from namespace_server.directory.committing.quarantine import QuarantinedFile
+from namespace_server.directory.model.entries import VersionEntry
+from namespace_server.directory.model.object_ids import ChainKey
+from namespace_server.directory.model.operations import CommitTransaction
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+_MOST_CONCURRENT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unmanaged:
+    """A file in quarantine, and the manifest in it."""
+
+    item: QuarantinedFile
+    file: ManifestFile
+
+    def may_be_on(self, row: VersionEntry) -> bool:
+        """Whether its writer can have read this row's manifest under its name, as far as it is known when it did."""
+        first = self.item.unmanaged_from
+        return first is None or row.version < first
+
+
+class Trunk(NamedTuple):
+    """The last version of the catalog that an unmanaged one surely includes, and its own transactions above that."""
+
+    version: int
+    own: frozenset[str]
+
+
+class Recommits:
+    """Finds what the transactions of quarantined files change in the chain that they were committed to."""
+
+    def __init__(self, store: ObjectStore, reader: ManifestReader, transactions: CommittedTransactions) -> None:
+        self._store = store
+        self._reader = reader
+        self._transactions = transactions
+
+    def operation(
+        self, found: Unmanaged, others: Sequence[Unmanaged], place: ChainKey, snapshot: CatalogSnapshot
+    ) -> CommitTransaction | None:
+        """What commits the transaction of a file again; None if the chain has it. `others` are in the same quarantine.
+
+        Deletion files that it needs under other names are written.
+
+        Raises:
+            InvalidTransaction: it cannot be committed again, or may mean several things; the message says why.
+            StorageError, CorruptFile: this cannot be told now.
+        """
+        transaction = found.file.transaction
+        assert transaction is not None
+        views = [each for each in others if self._may_be_read(found, each)]
+        row = snapshot.version_entry(*place, transaction.read_version)
+        read = self._read_row(found, row) if row is not None else None
+        if not views:
+            if row is not None and read is None:
+                raise InvalidTransaction(
+                    f"what it read as version {row.version} is not known: it was not that of the table, and is gone"
+                )
+            if transaction.HasField("restore"):
+                _check_restored(transaction.restore.version, transaction.read_version, others)
+            return CommitTransaction(place[0], place[1], transaction)
+        view = views[0].file
+        readings = [each.file for each in views[1:]] + ([] if read is None else [read])
+        if any(not names_the_same(transaction, view, each) for each in readings):
+            numbers = sorted({view.version, *(each.version for each in readings)})
+            raise InvalidTransaction(
+                f"it may have been built on any of {len(readings) + 1} versions with the number "
+                f"{' or '.join(map(str, numbers))}, and means another change on each"
+            )
+        trunks = [self._trunk(each, others, place, snapshot) for each in views]
+        if row is not None and read is not None:
+            trunks.append(Trunk(row.version, frozenset()))
+        trunk = Trunk(min(each.version for each in trunks), frozenset.intersection(*(each.own for each in trunks)))
+        if transaction.HasField("restore"):
+            _check_restored(transaction.restore.version, trunk.version, others)
+        return self._restated(found, view, trunk, place, snapshot)
+
+    def _restated(
+        self, found: Unmanaged, view: ManifestFile, trunk: Trunk, place: ChainKey, snapshot: CatalogSnapshot
+    ) -> CommitTransaction | None:
+        transaction, head = found.file.transaction, snapshot.head(*place)
+        if transaction is None or head is None:
+            raise InvalidTransaction("its table has no version any more")
+        since = list(snapshot.versions(*place, start=trunk.version + 1))
+        if any(row.transaction_uuid == transaction.uuid for row in since):
+            return None
+        if len(since) != head.version - trunk.version or len(since) > _MOST_CONCURRENT:
+            raise InvalidTransaction(f"the versions since {trunk.version}, which it did not see, cannot all be read")
+        files = TableFiles(self._store, found.item.base)
+        concurrent = [self._transactions.version(row) for row in since if row.transaction_uuid not in trunk.own]
+        try:
+            restated = restate(transaction, view, self._load(head), concurrent, files)
+        except NotFound as error:
+            raise InvalidTransaction(f"a version or file that tells what it changes is gone: {error}") from error
+        for key, data in restated.files:
+            self._store.put(key, data, durable=True)
+        return CommitTransaction(place[0], place[1], restated.transaction)
+
+    def _may_be_read(self, found: Unmanaged, view: Unmanaged) -> bool:
+        transaction = found.file.transaction
+        if transaction is None or view.file.version >= found.file.version:
+            return False
+        if not may_have_read(transaction, view.file):
+            return False
+        is_next = view.file.version == found.file.version - 1 == transaction.read_version
+        return not is_next or lineage_break(view.file, found.file) is None
+
+    def _read_row(self, found: Unmanaged, row: VersionEntry) -> ManifestFile | None:
+        """The manifest of the row that has the number of the version that was read; None if that was another one."""
+        transaction = found.file.transaction
+        if transaction is None or not found.may_be_on(row):
+            return None
+        try:
+            file = self._load(row)
+        except NotFound:
+            return None
+        if not may_have_read(transaction, file):
+            return None
+        is_next = row.version == found.file.version - 1
+        return None if is_next and lineage_break(file, found.file) is not None else file
+
+    def _trunk(
+        self, found: Unmanaged, others: Sequence[Unmanaged], place: ChainKey, snapshot: CatalogSnapshot
+    ) -> Trunk:
+        """Where an unmanaged version left the chain of the catalog. Where several places fit, the lowest counts.
+
+        Raises `InvalidTransaction` if none is known.
+        """
+        number, own = found.file.version - 1, {found.file.transaction_uuid} - {""}
+        row = snapshot.version_entry(*place, number)
+        trunks: list[Trunk] = []
+        if row is not None and found.may_be_on(row):
+            try:
+                if lineage_break(self._load(row), found.file) is None:
+                    trunks.append(Trunk(number, frozenset()))
+            except (NotFound, CorruptFile):
+                pass
+        below = (each for each in others if each.file.version == number)
+        trunks += [
+            self._trunk(each, others, place, snapshot) for each in below if lineage_break(each.file, found.file) is None
+        ]
+        if not trunks:
+            raise InvalidTransaction(f"what version {found.file.version} of its writer was built on is not known")
+        shared = frozenset.intersection(*(trunk.own for trunk in trunks))
+        return Trunk(min(trunk.version for trunk in trunks), shared | own)
+
+    def _load(self, row: VersionEntry) -> ManifestFile:
+        return parse_manifest_file(self._reader.read(row), expected_version=row.version, lazily=True)
+
+
+def _check_restored(version: int, newest: int, others: Sequence[Unmanaged]) -> None:
+    """Raise `InvalidTransaction` unless a Restore names a version of the catalog, and no other had its number."""
+    if version > newest or any(each.file.version == version for each in others):
+        raise InvalidTransaction(f"it restores version {version}, and another one of that number was committed by path")
