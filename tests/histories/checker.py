@@ -17,9 +17,9 @@ What is held:
 Documented exceptions, which are no anomalies:
 
 * A commit by path may take the number of a version that the catalog has just committed, before it has its place. It
-  is then quarantined and committed again behind the head: its number in the end is another than its writer was told,
-  and what follows it in time may come before it. Such a commit has to be there, whole and once, like any other; or the
-  catalog has to report that it is not.
+  is then quarantined and committed again behind the head. It is not there meanwhile, its number in the end may be
+  another than its writer was told, and what follows it in time may come before it. Such a commit has to be there,
+  whole and once, like any other; or the catalog has to report that it is not.
 * A catalog version holds a commit by path only once it is adopted. A read at a catalog version may be without one
   that was acknowledged; a read that asks for the newest version of its table may not.
 * A transaction that only read a table may be committed beside a commit by path to it which is not adopted: it comes
@@ -75,11 +75,12 @@ class Placed:
     first: Mapping[str, int]
     last: Mapping[str, int]
     catalog_version: int
+    again: bool = False
 
     @property
     def moved(self) -> bool:
-        """Whether it is a commit by path that was quarantined and committed again."""
-        return self.event.by_path and self.event.versions != self.last
+        """Whether it is a commit by path that was quarantined and committed again, under whatever number."""
+        return self.event.by_path and (self.again or self.event.versions != self.last)
 
 
 def check(events: Sequence[Event], walk: Walk) -> list[Anomaly]:
@@ -214,7 +215,8 @@ def _place(events: Sequence[Event], replay: _Replay, walk: Walk) -> tuple[list[P
             anomalies.append(Anomaly("torn", f"{told}: its versions are in the catalog versions {pins}"))
         last = dict(sorted(made))
         first = dict(sorted(made, reverse=True))
-        one = Placed(event, first, last, max(pins.values()))
+        again = not walk.again.isdisjoint({event.name, *event.effects})
+        one = Placed(event, first, last, max(pins.values()), again)
         placed.append(one)
         anomalies += _check_numbers(one)
         anomalies += _check_chain(one, replay.writers)

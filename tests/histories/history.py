@@ -93,11 +93,13 @@ class Walk:
         states: The rows of each version of each table.
         aside: The transactions of rows, and the effects of deletions, of which the catalog reports that they were
             committed by path and are not in the table.
+        again: The same of those that it has committed again, perhaps under the number that they had before.
     """
 
     pins: dict[int, dict[str, int]]
     states: dict[str, dict[int, tuple[Row, ...]]]
     aside: frozenset[str | Effect] = frozenset()
+    again: frozenset[str | Effect] = frozenset()
 
 
 class Recorder:
@@ -152,17 +154,20 @@ def walk(root: Path) -> Walk:
         newest = namespace.newest().version
         pins = {version: _pins(namespace, version) for version in range(1, newest + 1)}
         states = {table: _states(namespace, table) for table in TABLES}
-        return Walk(pins, states, frozenset(_aside(namespace, root)))
+        reported = {
+            outcome: frozenset(_reported(namespace, root, outcome)) for outcome in ("kept aside", "committed again")
+        }
+        return Walk(pins, states, aside=reported["kept aside"], again=reported["committed again"])
     finally:
         namespace.close()
 
 
-def _aside(namespace: DirectoryNamespace, root: Path) -> Iterator[str | Effect]:
-    """What the reports of quarantined commits say is not in the tables."""
+def _reported(namespace: DirectoryNamespace, root: Path, outcome: str) -> Iterator[str | Effect]:
+    """The quarantined commits whose reports tell this outcome."""
     snapshot = namespace.catalog.snapshot()
     for record in snapshot.records():
         content = orjson.loads(record.results) if record.state == "foreign" else {}
-        if content.get("outcome") != "kept aside":
+        if content.get("outcome") != outcome:
             continue
         file = parse_manifest_file((root / content["kept_at"]).read_bytes())
         assert file.transaction is not None

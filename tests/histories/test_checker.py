@@ -24,10 +24,14 @@ def kinds(
     zero: Mapping[int, tuple[Row, ...]] = ZERO,
     one: Mapping[int, tuple[Row, ...]] = ONE,
     pins: Mapping[int, tuple[int, int]] = PINS,
+    aside: frozenset[str | Effect] = frozenset(),
+    again: frozenset[str | Effect] = frozenset(),
 ) -> set[str]:
     """The kinds of anomalies of a history of two tables, whose last catalog version has all of their versions."""
     whole = {**pins, max(pins) + 1: (max(zero), max(one))}
-    walked = Walk({n: {"t0": a, "t1": b} for n, (a, b) in whole.items()}, {"t0": dict(zero), "t1": dict(one)})
+    walked = Walk(
+        {n: {"t0": a, "t1": b} for n, (a, b) in whole.items()}, {"t0": dict(zero), "t1": dict(one)}, aside, again
+    )
     return {anomaly.kind for anomaly in check(events, walked)}
 
 
@@ -198,3 +202,24 @@ def test_three_serializable_transactions_in_one_flip_of_which_each_overlooks_the
     assert [anomaly.kind for anomaly in check(ring, walked)] == ["skewed"]
     ring[0] = replace(ring[0], reads={"t0": 1})
     assert check(ring, walked) == []
+
+
+def test_a_commit_by_path_that_is_not_there_is_reported() -> None:
+    absent = Event("z", "one", (Effect("t1", "insert", "z"),), 1, 2, "committed", by_path=True)
+    assert kinds(A, B, absent) == {"lost"}
+    assert kinds(A, B, absent, aside=frozenset({"z"})) == set()
+    assert kinds(A, B, replace(absent, by_path=False), aside=frozenset({"z"})) == {"lost"}
+
+
+def test_what_is_there_is_not_reported_as_missing() -> None:
+    by_path = replace(B, by_path=True, catalog_version=None)
+    assert kinds(A, by_path) == set()
+    assert kinds(A, by_path, aside=frozenset(B.effects)) == {"misanswered"}
+
+
+def test_a_commit_by_path_that_was_committed_again_may_be_missing_meanwhile() -> None:
+    """Under the number that it had before."""
+    by_path = replace(B, by_path=True, catalog_version=None)
+    read = Event("r", "three", (), 5, 6, "committed", reads={"t0": 2}, rows={"t0": ZERO[2]}, at_heads=True)
+    assert kinds(A, by_path, read) == {"stale"}
+    assert kinds(A, by_path, read, again=frozenset(B.effects)) == set()
