@@ -12,6 +12,7 @@ transaction         `MultiTableTransaction`: calls that change tables, made by `
 distributed         its calls for rows that other processes write
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
 leases              `Intent`, `PinnedVersion`: what is kept for a job while it is renewed
+read_point          the catalog version that the tables of a job are opened as of
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
 in_process          the backend for a catalog in this process

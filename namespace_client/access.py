@@ -118,6 +118,20 @@ class Backend(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table as of a catalog version.
+
+    Attributes:
+        state: The table, None if there is none.
+        adopted_in: A newer catalog version, in which the versions that others committed around the catalog above this
+            one are adopted; None if there are none, or the server does not tell.
+    """
+
+    state: TableState | None
+    adopted_in: int | None = None
+
+
 class _Closed:
     """The backend of a connection that was closed."""
 
@@ -213,12 +227,18 @@ class CatalogAccess:
                 such version.
             CatalogUnreachable: The catalog did not respond, or without a location.
         """
+        return self.find_table(table_id, at=at, branch=branch, version=version).state
+
+    def find_table(
+        self, table_id: TableId, *, at: int | None = None, branch: str | None = None, version: int | None = None
+    ) -> FoundTable:
+        """As `table`, with the newer catalog version that adopts what was committed around the catalog."""
         request: Json = {"id": list(table_id)}
         try:
             table = self._backend.ask("describe_table", request, at=at)
         except CommitRejected as error:
             if error.code == ErrorCode.TABLE_NOT_FOUND:
-                return None
+                return FoundTable(None)
             raise
         if not table.get("location"):
             raise CatalogUnreachable(f"{'$'.join(table_id)}: {self._backend.name} answered a table without a location")
@@ -232,13 +252,15 @@ class CatalogAccess:
             head = int(versions[0]["version"]) if versions else None
             properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
             identity = VersionIdentity.of(versions[0]) if versions else None
+            adopted_in = None if newest.get("adopted_in") is None else int(newest["adopted_in"])
         if branch is not None and head is None:
             raise CommitRejected(
                 f"{'$'.join(table_id)} has no branch {branch!r}", code=ErrorCode.TABLE_BRANCH_NOT_FOUND
             )
-        return TableState(
+        state = TableState(
             table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
         )
+        return FoundTable(state, adopted_in)
 
     def namespaces(self, parent: Sequence[str], *, at: int | None = None) -> list[str]:
         """Names of the child namespaces of a namespace. `at` is the catalog version to read, the newest if None."""

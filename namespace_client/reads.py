@@ -9,6 +9,7 @@ from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.names import AnyName, Name, absolute
+from namespace_client.read_point import ReadPoint
 from table_data.batch_operations import TableId, TableState
 
 if TYPE_CHECKING:
@@ -142,8 +143,9 @@ class CatalogReads:
         Raises:
             InvalidCall: The table has no version.
         """
-        view = self._pinned()
-        return view._pin(view._state(table, branch, tag, version)).open(self.access.namespace)  # noqa: SLF001
+        point = self._point()
+        state = self._state(table, branch, tag, version, point)
+        return self._pin(state, point.version).open(self.access.namespace)
 
     def datasets(self, tables: Iterable[AnyName]) -> dict[AnyName, lance.LanceDataset]:
         """Several tables as datasets, all of one catalog version: together they are one state of the catalog.
@@ -154,25 +156,25 @@ class CatalogReads:
         Returns:
             The datasets as `dataset` gives them, by the names that were given, in their order.
         """
-        view = self._pinned()
+        point = self._point()
         names = [name if isinstance(name, str) else tuple(name) for name in tables]
-        return {name: view.dataset(name) for name in names}
+        states = {name: self._state(name, None, None, None, point) for name in names}
+        return {name: self._pin(state, point.version).open(self.access.namespace) for name, state in states.items()}
 
-    def _pinned(self) -> CatalogReads:
-        """Reads of one catalog version: of the newest one if there is no other."""
+    def _point(self) -> ReadPoint:
+        """The catalog version that datasets are of: the newest one if there is no other."""
         if self._at is not None:
-            return self
-        version, options = self.access.state().version, self._storage_options
-        return CatalogView(self.access, version, namespace=self._namespace, storage_options=options)
+            return ReadPoint(self.access, self._at, fixed=True)
+        return ReadPoint(self.access, self.access.state().version)
 
-    def _pin(self, state: TableState) -> DatasetSource:
+    def _pin(self, state: TableState, catalog_version: int) -> DatasetSource:
         from namespace_client.reading import source_of
         from table_data.pylance_errors import explained
         from table_data.table_changes import TableChanges
 
         with explained(str(Name(state.id))):
             changes = TableChanges(state, self._storage_options or state.storage_options)
-            return source_of(self.access, changes, self._at or 0)
+            return source_of(self.access, changes, catalog_version)
 
     def _open(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableChanges:
         from table_data.table_changes import TableChanges  # imports pylance
@@ -180,8 +182,10 @@ class CatalogReads:
         state = self._state(table, branch, tag, version)
         return TableChanges(state, self._storage_options or state.storage_options)
 
-    def _state(self, table: AnyName, branch: str | None, tag: str | None, version: int | None) -> TableState:
-        """The table at the version that is asked for. Raises `NotFound`."""
+    def _state(
+        self, table: AnyName, branch: str | None, tag: str | None, version: int | None, point: ReadPoint | None = None
+    ) -> TableState:
+        """The table at the version that is asked for, at a point if one is given. Raises `NotFound`."""
         table_id = self._path(table)
         if tag is not None:
             if branch is not None or version is not None:
@@ -191,7 +195,11 @@ class CatalogReads:
                 message = f"{Name(table_id)} has no tag {tag!r}"
                 raise NotFound(message, code=ErrorCode.TABLE_TAG_NOT_FOUND)
             branch, version = named.get("branch"), int(named["version"])
-        state = self.access.table(table_id, at=self._at, branch=branch, version=version)
+        at = self._at if point is None else point.version
+        if point is None or version is not None:
+            state = self.access.table(table_id, at=at, branch=branch, version=version)
+        else:
+            state = point.table(table_id, branch=branch)
         if state is None:
             when = "" if self._at is None else f" at catalog version {self._at}"
             raise NotFound(f"there is no table {Name(table_id)}{when}", code=ErrorCode.TABLE_NOT_FOUND)

@@ -29,6 +29,7 @@ from namespace_client.errors import (
 )
 from namespace_client.leases import EVERY, Intent
 from namespace_client.names import AnyName, absolute, default_namespace
+from namespace_client.read_point import ReadPoint
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
@@ -99,10 +100,10 @@ class StagedTransaction:
         self._options = dict(storage_options or {})
         self._key = f"{key_prefix}-{uuid.uuid4()}"
         self._given_begin = begin
-        self._begin: CatalogHead | None = None
+        self._root: str | None = None
+        self._point: ReadPoint | None = None
         self._over = False
         self._tables: dict[tuple[TableId, str | None], TableChanges] = {}
-        self._absent: set[TableId] = set()
         self._operations: tuple[BatchOperation, ...] = ()
         self._result: TransactionResult | None = None
         self._intent = Intent(access, self._intended, reason=message)
@@ -110,15 +111,15 @@ class StagedTransaction:
         self._registers_at_once = intent_after == timedelta(0)
 
     def __repr__(self) -> str:
-        began = "not begun" if self._begin is None else f"at catalog version {self._begin.version}"
+        began = "not begun" if self._point is None else f"at catalog version {self._point.version}"
         changed = [f"{each.name}: {', '.join(each.calls)}" for each in self._tables.values() if each.calls]
         state = "committed" if self._result is not None else "over, not committed" if self._over else "open"
         return f"<{type(self).__name__} {began}, {state}{''.join(f'; {each}' for each in changed)}>"
 
     def __enter__(self) -> Self:
-        if self._begin is not None:
+        if self._point is not None:
             raise InvalidCall("a transaction is used once; begin another one")
-        self._begin_at(self._given_begin or self._access.state())
+        self._begin_at(self._given_begin or self._access.state(), fixed=self._given_begin is not None)
         return self
 
     def __exit__(
@@ -137,7 +138,11 @@ class StagedTransaction:
 
     @property
     def catalog_version(self) -> int:
-        """The catalog version that all reads are of."""
+        """The catalog version that all reads are of.
+
+        It is that of the begin, or a newer one in which commits around the catalog were adopted when a table was
+        opened. It moves only where all tables that were opened before are unchanged.
+        """
         return self._started().version
 
     @property
@@ -321,44 +326,40 @@ class StagedTransaction:
         """
         self._require(table, branch).note_read()
 
-    def _begin_at(self, begin: CatalogHead) -> None:
-        self._begin = begin
+    def _begin_at(self, begin: CatalogHead, *, fixed: bool = False) -> None:
+        self._root, self._point = begin.root, ReadPoint(self._access, begin.version, fixed=fixed)
         if self._intent_after is not None:
             self._intent.renew_after(EVERY if self._registers_at_once else self._intent_after)
 
     # -- tables by name
 
     def _started(self) -> CatalogHead:
-        if self._begin is None:
+        if self._root is None or self._point is None:
             raise InvalidCall("this transaction has not begun: use it in a with statement")
-        return self._begin
+        return CatalogHead(self._root, self._point.version)
 
-    def _require_open(self) -> CatalogHead:
-        begin = self._started()
+    def _require_open(self) -> None:
+        self._started()
         if self._over:
             raise InvalidCall("this transaction is over")
-        return begin
 
     def _id(self, table: TableName) -> TableId:
         return absolute(table, self._namespace)
 
     def _find(self, table_id: TableId, branch: str | None) -> TableChanges | None:
         """The table as of the begin, or as made by this transaction."""
-        begin = self._require_open()
+        self._require_open()
+        assert self._point is not None
         branch = None if branch == MAIN_BRANCH else branch
         changes = self._tables.get((table_id, branch))
-        if changes is None and table_id not in self._absent:
-            state = None
-            if begin.version:
-                try:
-                    state = self._access.table(table_id, at=begin.version, branch=branch)
-                except CommitRejected as error:
-                    if error.code != ErrorCode.TABLE_BRANCH_NOT_FOUND:
-                        raise
-                    raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
-            if state is None:
-                self._absent.add(table_id)
-            else:
+        if changes is None:
+            try:
+                state = self._point.table(table_id, branch=branch)
+            except CommitRejected as error:
+                if error.code != ErrorCode.TABLE_BRANCH_NOT_FOUND:
+                    raise
+                raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
+            if state is not None:
                 changes = TableChanges(state, self._options or state.storage_options)
                 self._take_up((table_id, branch), changes)
         return changes

@@ -86,8 +86,7 @@ def read_table(
         ServerUnreachable: The server does not respond.
     """
     with connected(server) as catalog:
-        at = catalog.state().version if catalog_version is None else catalog_version
-        state = NamedVersions(catalog, tuple(table_id), at).find()
+        state = NamedVersions(catalog, tuple(table_id), catalog_version).find()
     table = PinnedTable.of(state, storage_options or state.storage_options)
     return read_pinned(spark, table, columns=columns, filter=filter, limit=limit)
 

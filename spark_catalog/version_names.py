@@ -16,6 +16,7 @@ from lance_core.format.naming import MAIN_BRANCH
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
+from namespace_client.read_point import ReadPoint
 from spark_catalog.errors import InvalidWrite
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
 
@@ -95,14 +96,19 @@ class NamedVersions:
     Args:
         access: The catalog.
         table: Path of the table.
-        at: Catalog version in which names are looked up.
+        at: Catalog version in which names are looked up; the newest one if None, and then also one that adopts what
+            was committed to the table around the catalog.
     """
 
-    def __init__(self, access: CatalogAccess, table: TableId, at: int) -> None:
+    def __init__(self, access: CatalogAccess, table: TableId, at: int | None) -> None:
         self._access = access
         self._table = table
-        self._at = at
+        self._point = ReadPoint(access, access.state().version if at is None else at, fixed=at is not None)
         self._name = DELIMITER.join(table)
+
+    @property
+    def _at(self) -> int:
+        return self._point.version
 
     def find(self, name: VersionName | None = None, *, branch: str | None = None) -> TableState:
         """The table at a version.
@@ -171,7 +177,10 @@ class NamedVersions:
             raise self._missing_table()
         line = None if branch == MAIN_BRANCH else branch
         try:
-            state = self._access.table(self._table, at=self._at, branch=line, version=version)
+            if version is None:
+                state = self._point.table(self._table, branch=line)
+            else:
+                state = self._access.table(self._table, at=self._at, branch=line, version=version)
         except CommitRejected as error:
             if error.code not in _NO_VERSION:
                 raise

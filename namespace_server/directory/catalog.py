@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import TypeVar
 from urllib.parse import unquote
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
@@ -35,7 +36,7 @@ from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
-from namespace_server.directory.model.operations import AssertTableVersion, Batch, chains_of
+from namespace_server.directory.model.operations import AdoptTableVersions, Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.unmanaged_versions import never_adopted
 from namespace_server.directory.recovery.branch_refs import BranchRefs
@@ -45,6 +46,8 @@ from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedMan
 from namespace_server.observation import SILENT, CatalogFigures, Observer
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +246,49 @@ class StoredCatalog:
             return snapshot
         top = above[chain][-1][1].version
         name = str(uuid.uuid4())
-        [adoption] = self.commit([Batch(name, (AssertTableVersion(*chain, top),), request_hash=name)])
+        [adoption] = self.commit([Batch(name, (AdoptTableVersions(*chain),), request_hash=name)])
         if isinstance(adoption.verdict, CommitOutcomeUnknown | CatalogBusy):
             raise adoption.verdict
-        if isinstance(adoption.verdict, LanceNamespaceError):
+        adopted = self.table.current.top(*chain)
+        if adopted is None or adopted[0] < top:
             self._set_aside(chain)
         return self.table.current
+
+    def answer_as_of(
+        self, pinned: CatalogSnapshot, chain: ChainKey, answer: Callable[[], T]
+    ) -> tuple[T, CatalogSnapshot | None]:
+        """An answer about a chain as of a catalog version, and the newer snapshot that adopts what is above its head.
+
+        A job reads all of its tables as of one catalog version. Where that is still the newest for this chain, versions
+        of other writers that stand above the head are adopted (P5), or nothing would ever adopt them: each job begins
+        at the catalog version before. The answer does not have them. Storage is looked at beside the answer. Raises
+        what `answer` raises; what cannot be adopted now is logged.
+
+        Returns:
+            The answer, and a snapshot in which the version directly above the one answered is an adopted one; None if
+            there is no such snapshot.
+        """
+        newest = self.table.current
+        answered = Deferred(answer)
+        if self.options.fenced or not pinned.managed or not _has_same_head(pinned, newest, chain):
+            answered()
+            return answered.result, _with_adopted(pinned, newest, chain)
+        above = Deferred(partial(self._above, newest, chain))
+        self.store.gather([answered, above])
+        if above.result:
+            try:
+                newest = self.reconciled_snapshot(chain)
+            except (LanceCoreError, LanceNamespaceError) as error:
+                logger.warning("what stands above the head of %s is not adopted yet: %s", join(chain[0]), error)
+        return answered.result, _with_adopted(pinned, newest, chain)
+
+    def _above(self, snapshot: CatalogSnapshot, chain: ChainKey) -> bool:
+        """Whether a file stands above the head of a chain; False where that cannot be told now."""
+        try:
+            return bool(versions_above(self.store, snapshot, [chain]))
+        except LanceCoreError as error:
+            logger.warning("what stands above the head of %s cannot be read: %s", join(chain[0]), error)
+            return False
 
     def _set_aside(self, chain: ChainKey) -> None:
         """Quarantine what stands above the promoted head of a chain and is never adopted."""
@@ -350,3 +390,24 @@ class StoredCatalog:
 def _end_of(snapshot: CatalogSnapshot, chain: ChainKey) -> tuple[object, object]:
     """The table and the head that the next version of a chain follows."""
     return snapshot.table(chain[0]), snapshot.head(*chain)
+
+
+def _has_same_head(earlier: CatalogSnapshot, newest: CatalogSnapshot, chain: ChainKey) -> bool:
+    """Whether a chain is of the same table, and has the same head, in an earlier snapshot and in the newest one."""
+    before, after = earlier.table(chain[0]), newest.table(chain[0])
+    if before is None or after is None or before.location != after.location:
+        return False
+    head, now = earlier.head(*chain), newest.head(*chain)
+    return head is now or (
+        head is not None and now is not None and (head.version, head.identity) == (now.version, now.identity)
+    )
+
+
+def _with_adopted(earlier: CatalogSnapshot, newest: CatalogSnapshot, chain: ChainKey) -> CatalogSnapshot | None:
+    """The newest snapshot, if the version that follows the head of a chain in the earlier one was adopted since."""
+    before, after = earlier.table(chain[0]), newest.table(chain[0])
+    if before is None or after is None or before.location != after.location:
+        return None
+    head = earlier.head(*chain)
+    first = next(newest.versions(*chain, start=None if head is None else head.version + 1), None)
+    return newest if first is not None and first.was_adopted else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from lance_core.errors import LanceCoreError
@@ -41,15 +42,15 @@ class CatalogTables:
         self, request: ReadRequest, *, at: int | None = None, layout: bool = False
     ) -> tuple[TableState, int]:
         """The table at the version that a request names, and the catalog version that says so."""
+        chain = (request_fields.table_id(request), request_fields.branch(request))
         if at is not None:
             snapshot = self._catalog.snapshot(at)
-        elif request.get("version") is None:
-            snapshot = self._catalog.reconciled_snapshot(
-                (request_fields.table_id(request), request_fields.branch(request))
-            )
+            read = partial(table_at_version, ReadContext(self._catalog, snapshot, pinned=True), request)
+            table = self._catalog.answer_as_of(snapshot, chain, read)[0] if request.get("version") is None else read()
         else:
-            snapshot = self._catalog.snapshot()
-        table = table_at_version(ReadContext(self._catalog, snapshot, pinned=at is not None), request)
+            is_fixed = request.get("version") is not None
+            snapshot = self._catalog.snapshot() if is_fixed else self._catalog.reconciled_snapshot(chain)
+            table = table_at_version(ReadContext(self._catalog, snapshot), request)
         return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
 
     def _layout_of(self, table: TableState) -> bytes | None:

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Final, TypeVar
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
@@ -128,7 +128,7 @@ class JsonCatalog:
         if operation == "describe_catalog_version":
             at = request_fields.integer(request, "version", required=True)
         if at is not None:
-            return self._answer(self.catalog.snapshot(at), operation, request, pinned=True)
+            return self._read_as_of(self.catalog.snapshot(at), operation, request)
         if _asks_for_head(operation, request) and not self.catalog.options.fenced:
             return self._read_head(operation, request, cache_key)
         if snapshot is None:
@@ -333,6 +333,21 @@ class JsonCatalog:
         snapshot = self.catalog.reconciled_snapshot(chain)
         return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain))
 
+    def _read_as_of(self, snapshot: CatalogSnapshot, operation: str, request: Request) -> Answer:
+        """The answer as of an earlier catalog version, which never changes.
+
+        Where a table is opened, what other writers committed above its head is adopted beside (P5), and the answer
+        names the newer catalog version that has it.
+        """
+        answer = partial(self._answer, snapshot, operation, request, pinned=True)
+        if not _opens_table(operation, request):
+            return answer()
+        chain = (request_fields.table_id(request), request_fields.branch(request))
+        answered, newer = self.catalog.answer_as_of(snapshot, chain, answer)
+        if newer is None:
+            return answered
+        return Answer({**answered.body, "adopted_in": newer.version}, answered.catalog_version)
+
     def _cached(self, entry: CachedResponse) -> Answer:
         self._cache.note(hit=True)
         return entry.answer
@@ -395,4 +410,11 @@ def _asks_for_head(operation: str, request: Request) -> bool:
     """Whether the caller may build on the head that the answer names."""
     return operation == "list_table_versions" or (
         operation == "describe_table_version" and request.get("version") is None
+    )
+
+
+def _opens_table(operation: str, request: Request) -> bool:
+    """Whether the request is for the newest version of a chain, as every client sends it that opens a table."""
+    return (
+        operation == "list_table_versions" and request.get("descending") is True and request.get("page_token") is None
     )

@@ -64,7 +64,7 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
     place = options.place
     assert place.table is not None
     with connect(place) as access:
-        named = NamedVersions(access, place.table, options.catalog_version or access.state().version)
+        named = NamedVersions(access, place.table, options.catalog_version or None)
         if options.tag is not None:
             state = named.tagged(options.tag)
         else:

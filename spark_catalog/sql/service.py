@@ -22,9 +22,9 @@ from spark_catalog.sql.statements import (
     travel,
 )
 from spark_catalog.sql.statements import dml as writing
-from spark_catalog.sql.tables import Versions, describe, describe_changes, transaction_of
+from spark_catalog.sql.tables import Versions, describe, describe_changes, only_declared, transaction_of
 from spark_catalog.sql.transactions import SqlTransaction
-from table_data.batch_operations import DELIMITER, Json, TableId
+from table_data.batch_operations import DELIMITER, Json, TableId, TableState
 
 Operation = Callable[..., Any]
 
@@ -159,15 +159,29 @@ class SqlService:
         if transaction is not None:
             changes = transaction.find(path)
             return None if changes is None else describe_changes(transaction, changes)
-        head = self.access.server.state().version if at is None else at
-        state = self.access.server.table(path, at=head) if head else None
+        state, head = self._newest(path, at)
         if state is None:
             return None
         if state.version is None:
-            raise InvalidStatement(f"{DELIMITER.join(path)} is declared and has no version yet")
+            raise only_declared(DELIMITER.join(path))
         self.access.versions.remember(state)
         file = self.access.versions.manifest(state)
         return describe(state, file, at=head, steps=0, properties=state.properties)
+
+    def _newest(self, path: TableId, at: int | None) -> tuple[TableState | None, int]:
+        """A table at a catalog version, the newest if None, and the catalog version that it is of.
+
+        With commits around the catalog that are adopted now it is of a newer one. That goes for a table whose first
+        version is among them also if `at` is given: Spark then loads the other tables of the query again.
+        """
+        server = self.access.server
+        head = server.state().version if at is None else at
+        if not head:
+            return None, head
+        found = server.find_table(path, at=head)
+        if found.state is None or found.adopted_in is None or (at is not None and found.state.version is not None):
+            return found.state, head
+        return server.table(path, at=found.adopted_in), found.adopted_in
 
     def drop_table(self, session: SqlSession, _statement: str | None, table: list[str], purge: bool = False) -> bool:
         """Drop a table. It can come back for a while, with `purge` until the next collection."""
@@ -229,7 +243,7 @@ class SqlService:
         transaction = transaction_of(session, statement)
         if transaction is not None:
             catalog_version = transaction.catalog_version
-        head = self.access.server.state().version if catalog_version is None else catalog_version
+        head = self._newest(tuple(table), None)[1] if catalog_version is None else catalog_version
         bounds = map(changelogs.Bound.parse, (start, end))
         return changelogs.load(self.access, transaction, tuple(table), head, *bounds)
 

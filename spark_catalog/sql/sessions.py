@@ -229,7 +229,14 @@ class Sessions:
         head = self._server.state()
         if at is not None:
             head = CatalogHead(head.root, at)
-        return SqlTransaction(self._server, head, isolation=isolation, message=message, storage_options=self._options)
+        return SqlTransaction(
+            self._server,
+            head,
+            isolation=isolation,
+            message=message,
+            storage_options=self._options,
+            fixed=at is not None,
+        )
 
 
 def discard(files: Iterable[StagedFiles]) -> None:

@@ -127,6 +127,14 @@ def describe(
     }
 
 
+def only_declared(name: str) -> InvalidStatement:
+    """The error of a statement on a table that has no version yet, neither in the catalog nor around it."""
+    return InvalidStatement(
+        f"{name} is declared and has no version yet: what declared it has to write the first one, or `create` of the "
+        "Python client"
+    )
+
+
 def _expires_soon(options: Mapping[str, str]) -> bool:
     expires = options.get(_EXPIRY, "")
     return expires.isdigit() and int(expires) / 1000 < time.time() + _TIME_LEFT
@@ -136,7 +144,7 @@ def describe_changes(transaction: SqlTransaction, changes: TableChanges) -> Json
     """A table as a transaction sees it. Raises `InvalidStatement` for a table without a version."""
     file = changes.head
     if file is None:
-        raise InvalidStatement(f"{changes.name} is declared and has no version yet: drop it, or create it anew")
+        raise only_declared(changes.name)
     return describe(
         changes.state,
         file,

@@ -61,10 +61,11 @@ class SqlTransaction(StagedTransaction):
 
     Args:
         access: The catalog.
-        head: Catalog version that all reads are of.
+        head: Catalog version that it begins at.
         isolation: "snapshot" or "serializable".
         message: Text that is stored with the batch.
         storage_options: Options of Lance for the object store of the tables.
+        fixed: Whether reads stay at `head`, because the query was planned with tables of it.
     """
 
     def __init__(
@@ -75,11 +76,12 @@ class SqlTransaction(StagedTransaction):
         isolation: Isolation,
         message: str | None,
         storage_options: Mapping[str, str],
+        fixed: bool = False,
     ) -> None:
         super().__init__(
             access, isolation=isolation, message=message, storage_options=storage_options, key_prefix="spark-sql"
         )
-        self._begin_at(head)
+        self._begin_at(head, fixed=fixed)
         self.files: list[StagedFiles] = []
         self._properties: dict[TableId, ChangedProperties] = {}
 

@@ -34,16 +34,16 @@ def test_datasets_are_of_one_catalog_version_whatever_is_committed_between_them(
     scene.make("t", 1)
     scene.make("u", 1)
     before = scene.catalog_version()
-    table = scene.catalog.access.table
+    find_table = scene.catalog.access.find_table
 
     def commit_first(*given: object, **options: object) -> object:
         monkeypatch.undo()
         with scene.catalog.begin() as tx:
             tx.append("t", rows(2))
             tx.append("u", rows(2))
-        return table(*given, **options)
+        return find_table(*given, **options)
 
-    monkeypatch.setattr(scene.catalog.access, "table", commit_first)
+    monkeypatch.setattr(scene.catalog.access, "find_table", commit_first)
     found = scene.catalog.datasets(["t", (scene.namespace, "u")])
     assert [ids(dataset) for dataset in found.values()] == [[1], [1]]
     assert list(found) == ["t", (scene.namespace, "u")]

@@ -75,6 +75,16 @@ def test_a_read_is_one_round_trip(counted: Ground, operation: str, request_: dic
     assert cost.by_verb == {"get": 2 if head_only else 1}  # of the head, and of head + 1 (P5: adopt versions above it)
 
 
+def test_opening_a_table_as_of_a_catalog_version_is_one_round_trip(counted: Ground) -> None:
+    at = counted.catalog.snapshot().version
+    request = {"id": ["g", "t0"], "limit": 1, "descending": True}
+    with store_of(counted).measure() as cost:
+        answer = counted.namespace.read("list_table_versions", request, at=at)
+    assert answer.body["versions"]
+    assert cost.round_trips == 1
+    assert cost.by_verb == {"head": 1, "get": 1}  # whether the head is still there, and whether a version is above it
+
+
 def test_changes_of_another_server_come_inline_with_the_next_version(counted: Ground) -> None:
     counted.again().make_namespace("new")
 

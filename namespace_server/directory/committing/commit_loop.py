@@ -9,13 +9,12 @@ import hashlib
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from lance_core.errors import StorageError
-from lance_core.format.manifest import Identity
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
@@ -36,6 +35,7 @@ from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.staged_bundles import may_have_bundles, with_bundle
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.turns import Turns
+from namespace_server.directory.committing.unmanaged_rounds import UnmanagedRound
 from namespace_server.directory.committing.unproved_flip import UnprovedFlip
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import (
@@ -183,10 +183,12 @@ class CommitLoop:
         """The commit loop: plan, write, flip, until it is committed; after a conflict again, on the newer snapshot.
 
         Every round counts as a try, also one that finds a newer catalog version, an unmanaged version or a missing file
-        beside writing; only a lost flip is followed by a wait. Verdicts that hold without the flip are given at once
-        (P7); the other batches are planned again. The first try of a group may be planned on the last flip while
-        that is not proved; not knowing yet what stands above heads, it adopts and removes nothing. `own` is handed over
-        to the next group. Batches that another server may commit are given up as soon as one is to commit them.
+        beside writing, and one that only adopts; only a lost flip is followed by a wait. In the second half of the
+        tries chains that grow all the time hold up no batch: it is committed above what it adopts. Verdicts that hold
+        without the flip are given at once (P7); the other batches are planned again. The first try of a group may be
+        planned on the last flip while that is not proved; not knowing yet what stands above heads, it adopts and
+        removes nothing. `own` is handed over to the next group. Batches that another server may commit are given up as
+        soon as one is to commit them.
 
         Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
         Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
@@ -194,14 +196,15 @@ class CommitLoop:
         ahead = self._await_ahead(group)
         if group:
             self._turns.wait()
-        snapshot, found = self._table.current if ahead is None else ahead.snapshot, NOTHING_FOUND
+        snapshot, unmanaged = self._table.current if ahead is None else ahead.snapshot, UnmanagedRound()
         most = self._limits.tries if changes is None or changes.tries is None else changes.tries
         for tries in range(1, most + 1):
             if self._give_up(group):
                 return self._planner.plan((), snapshot, NOTHING_FOUND), snapshot
             began = time.monotonic()
+            moving = unmanaged.moving if tries > most // 2 else frozenset()
             with self._observer.step("plan"):
-                attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
+                attempt = self._plan(group, snapshot, unmanaged, moving)
                 flip = self._prepare(attempt, changes)
             try:
                 with self._observer.step("stage"):
@@ -212,25 +215,47 @@ class CommitLoop:
             stands, ahead = ahead is None or ahead.is_committed(), None
             if not stands or observed.newest.version != snapshot.version:
                 self._leftovers.add(attempt, flip)
-                snapshot, found = observed.newest, NOTHING_FOUND
+                snapshot, unmanaged = observed.newest, unmanaged.anew()
                 continue
-            if observed.changed or attempt.promoted_head or _identities(observed.above) != _identities(found):
+            following = unmanaged.following(
+                observed.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
+            )
+            if observed.changed or attempt.promoted_head or (unmanaged.adopts and flip is None):
+                following = following or replace(unmanaged, found=observed.above, adopts=False)
+            if following is not None:
                 self._leftovers.add(attempt, flip)
-                found = observed.above
+                unmanaged = following
                 continue
             _decide(attempt, snapshot, only_final=True)
             if flip is None:
                 return attempt, snapshot
-            outcome = self._send(flip, attempt, tries, began, own)
+            outcome = self._send(flip, attempt, tries, began, None if unmanaged.adopts else own)
             if isinstance(outcome, FlipCommitted):
-                return attempt, outcome.snapshot
+                if not unmanaged.adopts:
+                    return attempt, outcome.snapshot
+                snapshot, unmanaged = outcome.snapshot, unmanaged.adopted_in(outcome.snapshot, observed.above)
+                continue
             if isinstance(outcome, FlipUnknown):
+                if unmanaged.adopts:
+                    break  # of the batches nothing was sent
                 raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
             if isinstance(outcome, FlipSuperseded) and own is not None:
                 own.settle(committed=False)
                 self._queue.resume()
-            snapshot, found = self._await_next_try(flip, attempt, outcome, tries), NOTHING_FOUND
-        raise CatalogBusy(attempt.context.attempt, most)
+            snapshot, unmanaged = self._await_next_try(flip, attempt, outcome, tries), unmanaged.anew()
+        raise CatalogBusy(attempt.context.attempt, most, unmanaged.moving)
+
+    def _plan(
+        self,
+        group: Sequence[PendingBatch],
+        snapshot: CatalogSnapshot,
+        unmanaged: UnmanagedRound,
+        moving: Collection[ChainKey],
+    ) -> GroupAttempt:
+        waiting = [each for each in group if each.verdict is None]
+        if unmanaged.adopts:
+            return self._planner.adopt(waiting, snapshot, unmanaged.found)
+        return self._planner.plan(waiting, snapshot, unmanaged.found, moving)
 
     def _give_up(self, group: Sequence[PendingBatch]) -> bool:
         """Give up batches of which nothing was sent, or lost its slot for certain. True if that leaves none.
@@ -406,8 +431,3 @@ def _decide(attempt: GroupAttempt, snapshot: CatalogSnapshot, *, only_final: boo
 def _mark(attempt: GroupAttempt, *, sent: bool) -> None:
     for planned in attempt.batches:
         planned.pending.sent = sent
-
-
-def _identities(found: FoundAbove) -> dict[ChainKey, list[Identity]]:
-    """What was found, by content: a quarantined file may have been followed by another one of its number."""
-    return {chain: [file.identity for _, file, _ in versions] for chain, versions in found.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
@@ -35,6 +35,7 @@ from namespace_server.directory.model.errors import (
     CommittedElsewhere,
     nothing_done,
 )
+from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch, UndropNamespace, UndropTable, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
@@ -177,8 +178,8 @@ class Committer:
         except CommitOutcomeUnknown as unknown:
             reason = unknown.reason
             _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, reason))
-        except CatalogBusy:
-            _reject(group, self._answer_when_busy)
+        except CatalogBusy as busy:
+            _reject(group, partial(self._answer_when_busy, around=busy.around))
         except Exception as error:  # noqa: BLE001 - every batch of the group needs a verdict
             _log_failure(len(group), error)
             _reject(group, partial(_answer_after_failure, error=error))
@@ -188,14 +189,14 @@ class Committer:
             raise
         return []
 
-    def _answer_when_busy(self, pending: PendingBatch) -> Verdict:
+    def _answer_when_busy(self, pending: PendingBatch, around: Collection[ChainKey]) -> Verdict:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
         pending.snapshot = self._table.current
         try:
             replayed = replay_committed(pending.batch, pending.snapshot, pending.findings)
         except LanceNamespaceError as error:
             return error
-        return replayed or CatalogBusy(pending.batch.uuid, self._limits.tries)
+        return replayed or CatalogBusy(pending.batch.uuid, self._limits.tries, around)
 
     def _finish(self, group: list[PendingBatch], published: Sequence[PlannedVersion]) -> bool:
         """Promote the committed versions, then release the decided batches. True when batches of the group wait."""

@@ -31,6 +31,7 @@ from namespace_server.directory.model.history import FlipOutline, adopted_versio
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import (
+    AdoptTableVersions,
     AssertTableVersion,
     Batch,
     CommitTransaction,
@@ -257,12 +258,13 @@ class GroupAttempt:
     `promoted_head`: a head below unmanaged versions was promoted by this attempt. What stands above it now is known
     only after another look at storage, so the attempt decides nothing. `removed_files` are keys and SHA-256 of files of
     deleted branches, to be removed: see `unmanaged_versions.removed_files`. `adopted` are the unmanaged versions that
-    it adopts.
+    it adopts. `chains` are those that the batches of its group name.
     """
 
     snapshot: CatalogSnapshot
     context: AttemptContext
     overlay: Overlay
+    chains: frozenset[ChainKey]
     names: set[str] = field(default_factory=set)
     batches: list[PlannedBatch] = field(default_factory=list)
     promoted_head: bool = False
@@ -295,9 +297,10 @@ class GroupAttempt:
         self.names.update(_names(plan.batch))
 
     @property
-    def chains(self) -> set[ChainKey]:
-        """The chains that its batches name."""
-        return {chain for planned in self.batches for chain in planned.pending.chains}
+    def judged_chains(self) -> set[ChainKey]:
+        """The chains on whose heads verdicts of its batches rest."""
+        judged = (item for planned in self.batches for item in planned.pending.batch.operations)
+        return chains_of(item for item in judged if not isinstance(item, AdoptTableVersions))
 
     @property
     def plans(self) -> list[Plan]:
@@ -321,19 +324,25 @@ class GroupPlanner:
         self._transactions = transactions
         self._promoter = promoter
 
-    def plan(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
+    def plan(
+        self,
+        group: Sequence[PendingBatch],
+        snapshot: CatalogSnapshot,
+        found: FoundAbove,
+        moving: Collection[ChainKey] = (),
+    ) -> GroupAttempt:
         """Plan a group on a snapshot, and adopt the unmanaged versions that were `found` above its heads.
 
         Committed versions that a batch removes or builds on are promoted. On a bucket the manifests that all of them
         need are read first, at once. Raises nothing for a batch that cannot be carried out: its error is its verdict.
+        Of the chains that are `moving` more versions are on storage than were found: no assertion of them holds.
         """
-        context = AttemptContext(self._store, self._manifests, self._transactions, self._promoter, snapshot)
-        attempt = GroupAttempt(snapshot, context, Overlay(snapshot))
+        attempt = self._begin(group, snapshot)
         if not self._store.local:
             self._promote_heads(group, snapshot, found)
             self.read_ahead([pending.batch for pending in group], snapshot)
         for pending in group:
-            unjudged = self._adopt(attempt, pending, found)
+            unjudged = [*self._adopt(attempt, pending, found), *moving]
             basis = attempt.basis(pending.batch)
             verdict = _refused_assertion(pending.batch, unjudged) or self._plan_one(attempt, pending, basis)
             final = basis is snapshot and verdict is not None
@@ -342,6 +351,18 @@ class GroupPlanner:
                 final = False
             attempt.batches.append(PlannedBatch(pending, verdict, final))
         return attempt
+
+    def adopt(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
+        """As `plan`, without the batches: an attempt that adopts what was found above their heads, and decides none."""
+        attempt = self._begin(group, snapshot)
+        for pending in group:
+            self._adopt(attempt, pending, found)
+        return attempt
+
+    def _begin(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot) -> GroupAttempt:
+        context = AttemptContext(self._store, self._manifests, self._transactions, self._promoter, snapshot)
+        chains = frozenset().union(*(pending.chains for pending in group))
+        return GroupAttempt(snapshot, context, Overlay(snapshot), chains)
 
     def read_ahead(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> None:
         """Read into memory, at once, what planning would read for one batch after the other.
@@ -424,7 +445,8 @@ def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNam
     """An assertion does not hold where the head may be behind storage (P9)."""
     if any(isinstance(item, AssertTableVersion) and (item.id, item.branch) in unjudged for item in batch.operations):
         return ServiceUnavailableError(
-            f"batch {batch.uuid}: storage has versions above the asserted head that cannot be judged now; repeat it"
+            f"batch {batch.uuid}: nothing was done: storage has versions above the asserted head, committed around the "
+            "catalog, that cannot be judged now; repeat it"
         )
     return None
 

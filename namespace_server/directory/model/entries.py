@@ -121,6 +121,11 @@ class VersionEntry:
         """The key under which Lance looks for this version."""
         return _canonical_path(self.location, self.branch, self.version, self.naming_scheme)
 
+    @property
+    def was_adopted(self) -> bool:
+        """Whether it had its canonical name before it had a row: another writer committed it (P5)."""
+        return self.staged_path is None and self.staged_digest is None
+
     def matches_staged_path(self, path: str) -> bool:
         """Whether this version was staged under exactly this path."""
         if self.staged_path is not None:

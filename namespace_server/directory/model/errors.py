@@ -20,6 +20,7 @@ Some kinds carry more than a message:
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from reprlib import Repr
 from typing import Any
@@ -37,7 +38,7 @@ from lance_namespace.errors import (
 )
 
 from lance_core.errors import CorruptFile, LanceCoreError, StorageError, UnsupportedFeature, system_reason
-from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 
 logger = logging.getLogger(__name__)
 
@@ -145,11 +146,17 @@ class BatchTooOld(ServiceUnavailableError):
 
 
 class CatalogBusy(ServiceUnavailableError):
-    """Every try was lost to other writers (F5). That is no verdict about the batch."""
+    """Every try was lost to other writers (F5). That is no verdict about the batch.
 
-    def __init__(self, batch_uuid: str, tries: int) -> None:
-        super().__init__(f"batch {batch_uuid}: other writers won {tries} times in a row; repeat it unchanged")
+    `around` are the chains above whose heads other writers committed around the catalog until the last try.
+    """
+
+    def __init__(self, batch_uuid: str, tries: int, around: Collection[ChainKey] = ()) -> None:
+        tables = ", ".join(sorted(join(table_id) for table_id, _ in around))
+        reason = f": to {tables} they commit around the catalog" if tables else ""
+        super().__init__(f"batch {batch_uuid}: other writers won {tries} times in a row{reason}; repeat it unchanged")
         self.detail = batch_uuid
+        self.around = around
 
 
 class CommittedElsewhere(ServiceUnavailableError):

@@ -268,6 +268,15 @@ class AssertTableVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class AdoptTableVersions:
+    """Adopt what other writers committed above the head of a chain (P5); of this server itself, never of a request."""
+
+    name: ClassVar = "adopt_table_versions"
+    id: ObjectId
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetTableProperties:
     """Change the properties that the catalog stores with a table.
 
@@ -393,13 +402,14 @@ RequestedOperation = (
 )
 """The operations that requests are read as."""
 
-Operation = RequestedOperation | DeleteBranch | ConfirmTag | DeleteTag | AlterBatch | KeepAnswer
+Operation = RequestedOperation | AdoptTableVersions | DeleteBranch | ConfirmTag | DeleteTag | AlterBatch | KeepAnswer
 
 TableOperation = (
     CreateTableVersion
     | DeleteTableVersions
     | CommitTransaction
     | AssertTableVersion
+    | AdoptTableVersions
     | CreateBranch
     | DeleteBranch
     | ConfirmTag

@@ -16,6 +16,7 @@ from lance_namespace.errors import InvalidInputError, TransactionNotFoundError, 
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.notes import change_notes
 from namespace_server.directory.model.operations import (
+    AdoptTableVersions,
     AlterBatch,
     AssertTableVersion,
     Batch,
@@ -142,6 +143,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():
             return transactions.commit_transaction(builder, index, operation)
+        case AdoptTableVersions():
+            return {}  # the group adopts before its batches are planned
         case AssertTableVersion():
             return table_versions.assert_version(builder, index, operation)
         case CreateBranch() | DeleteBranch() | ConfirmTag() | DeleteTag():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_catalog.sql.errors import InvalidStatement, NoSuchTable, TableExists, Unsupported
+from spark_catalog.sql.errors import NoSuchTable, TableExists, Unsupported
 from spark_catalog.sql.schemas import parse_schema, stored_schema
 from spark_catalog.sql.sessions import Statement
-from spark_catalog.sql.tables import PROVIDER, STABLE_ROW_IDS, checked_properties
+from spark_catalog.sql.tables import PROVIDER, STABLE_ROW_IDS, checked_properties, only_declared
 from spark_catalog.sql.transactions import SqlTransaction
 from table_data.batch_operations import DELIMITER, Json, TableId
 from table_data.descriptions import overwrite_operation
@@ -85,7 +85,7 @@ def _target(
     if existing is None:
         return transaction.add_table(table, properties, stable_row_ids=stable)
     if not existing.has_version:
-        raise InvalidStatement(f"{existing.name} is declared and has no version yet: drop it first")
+        raise only_declared(existing.name)
     if STABLE_ROW_IDS in properties and stable != existing.dataset().has_stable_row_ids:
         raise Unsupported(f"{existing.name}: {STABLE_ROW_IDS} cannot be changed; drop the table and create it anew")
     transaction.replace_properties(existing, properties)

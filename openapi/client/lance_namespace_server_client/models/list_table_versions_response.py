@@ -21,10 +21,16 @@ class ListTableVersionsResponse:
     Attributes:
         versions (list[TableVersion]):
         page_token (str | Unset): Absent on the last page.
+        adopted_in (int | Unset): In the answer as of an earlier catalog version (`x-lance-catalog-version`) to
+            `descending`: a newer catalog version in
+            which the version that follows is one that was committed around the catalog and adopted. Absent if there is
+            none.
+            Not part of the published namespace API.
     """
 
     versions: list[TableVersion]
     page_token: str | Unset = UNSET
+    adopted_in: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -35,6 +41,8 @@ class ListTableVersionsResponse:
 
         page_token = self.page_token
 
+        adopted_in = self.adopted_in
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -44,6 +52,8 @@ class ListTableVersionsResponse:
         )
         if page_token is not UNSET:
             field_dict["page_token"] = page_token
+        if adopted_in is not UNSET:
+            field_dict["adopted_in"] = adopted_in
 
         return field_dict
 
@@ -61,9 +71,12 @@ class ListTableVersionsResponse:
 
         page_token = d.pop("page_token", UNSET)
 
+        adopted_in = d.pop("adopted_in", UNSET)
+
         list_table_versions_response = cls(
             versions=versions,
             page_token=page_token,
+            adopted_in=adopted_in,
         )
 
         list_table_versions_response.additional_properties = d

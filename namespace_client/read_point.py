@@ -1,0 +1,91 @@
+"""The catalog version that several tables are read as of."""
+
+from __future__ import annotations
+
+from namespace_client.access import CatalogAccess
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import CommitRejected, Conflict, RetryableConflict
+from table_data.batch_operations import DELIMITER, TableId, TableState
+
+
+class ReadPoint:
+    """The catalog version that the tables of one job are opened as of. Not thread-safe.
+
+    Commits that were made around the catalog are in no catalog version until the server adopts them, which it does
+    when the table is opened. The point then moves to the catalog version that has them, if every table that was opened
+    before is the same there. So what is opened is always of one catalog version. If a table has changed since, the
+    point stays, and the table is opened without those commits, as without all that are later.
+
+    Args:
+        access: The catalog.
+        version: Catalog version to begin at.
+        fixed: Whether the point never moves, because others read at it, too.
+    """
+
+    def __init__(self, access: CatalogAccess, version: int, *, fixed: bool = False) -> None:
+        self.version = version
+        self._access = access
+        self._fixed = fixed
+        self._opened: dict[tuple[TableId, str | None], TableState | None] = {}
+
+    def table(self, table_id: TableId, *, branch: str | None = None) -> TableState | None:
+        """The table, or one of its branches, at its newest version; the same at every call. None if there is none.
+
+        Raises:
+            RetryableConflict: The table has no version here. Its first one was committed around the catalog, and the
+                point cannot move to where it is adopted. A fixed point has the table without a version.
+            CommitRejected: There is no such branch (code 22), or the catalog refused the read.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        key = (table_id, branch)
+        if key not in self._opened:
+            self._opened[key] = self._open(table_id, branch) if self.version else None
+        return self._opened[key]
+
+    def _open(self, table_id: TableId, branch: str | None) -> TableState | None:
+        try:
+            found = self._access.find_table(table_id, at=self.version, branch=branch)
+        except CommitRejected as error:
+            if error.code != ErrorCode.TABLE_BRANCH_NOT_FOUND or self._fixed:
+                raise
+            self._access.table(table_id, branch=branch)  # adopts a branch that was made around the catalog
+            if not self._move(self._access.state().version):
+                raise
+            return self._access.table(table_id, at=self.version, branch=branch)
+        if found.state is None or found.adopted_in is None:
+            return found.state
+        if self._fixed:
+            return found.state
+        if self._move(found.adopted_in):
+            return self._access.table(table_id, at=self.version, branch=branch)
+        if found.state.version is None:
+            raise _begins_later(table_id, branch, self.version, found.adopted_in)
+        return found.state
+
+    def _move(self, version: int) -> bool:
+        """Move to a newer catalog version, if all that was opened is the same there."""
+        for (table_id, branch), state in self._opened.items():
+            try:
+                there = self._access.table(table_id, at=version, branch=branch)
+            except CommitRejected:
+                return False
+            if _content(there) != _content(state):
+                return False
+        self.version = version
+        return True
+
+
+def _content(state: TableState | None) -> object:
+    """What a state says of the table. Storage options are issued anew for each answer."""
+    return None if state is None else (state.uri, state.version, state.identity, dict(state.properties))
+
+
+def _begins_later(table_id: TableId, branch: str | None, version: int, adopted_in: int) -> RetryableConflict:
+    name = DELIMITER.join(table_id)
+    reason = (
+        f"its first version was committed around the catalog and is adopted in catalog version {adopted_in}; "
+        f"this transaction reads catalog version {version}"
+    )
+    error = RetryableConflict(f"{name}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION)
+    error.conflicts = (Conflict(table_id, branch, None, None, None, reason),)
+    return error
