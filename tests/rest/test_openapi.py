@@ -46,6 +46,7 @@ OURS = {
     "DropTableRequest": {"purge"},
     "ErrorResponse": {"failures"},
     "TableVersion": {"manifest_sha256"},
+    "ListTableVersionsResponse": {"adopted_in"},
 }
 
 
