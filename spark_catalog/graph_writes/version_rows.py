@@ -23,6 +23,7 @@ from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tables.scans import ROW_ADDRESS, Scan
 from spark_catalog.tasks.staging import StageTarget
+from table_data import staging
 from table_data.composition import take_step
 from table_data.descriptions import append_operation, overwrite_operation
 
@@ -85,7 +86,7 @@ class VersionRows:
         if fragments != []:
             yield from dataset.scanner(
                 columns=list(columns),
-                filter=predicate,
+                filter=None if predicate is None else staging.expression_of(dataset, predicate, "predicate"),
                 fragments=fragments,
                 with_row_address=addresses,
                 batch_size=_BATCH_ROWS,

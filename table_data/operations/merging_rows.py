@@ -10,9 +10,9 @@ from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
 from table_data.operations.kinds import ChangeKind, Changes
 from table_data.operations.rows import given, replace_rows
-from table_data.requests.expressions import check_expression
 from table_data.requests.field_paths import column_of
 from table_data.requests.merging import MergeClauses
+from table_data.sql.expressions import sql_expression
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
@@ -74,11 +74,8 @@ def clauses_of(request: MergeInsert) -> MergeClauses:
 
 def _condition(given: str | None, name: str) -> str | None:
     """A condition of a clause. An empty one, as a variable that is not set gives, must not mean all rows."""
-    if given is None:
-        return None
-    if not given.strip():
-        raise InvalidCall(f"{name}: expected an SQL expression or nothing, found {given[:80]!r}")
-    check_expression(given, name)
+    if given is not None:
+        sql_expression(given, name)
     return given
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from table_data.staging.alterations import Alteration, stage_alterations, stage_removal
 from table_data.staging.columns import stage_columns
-from table_data.staging.handles import ReadOnlyTable, open_local, open_version
+from table_data.staging.handles import ReadOnlyTable, expression_of, open_local, open_version
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
 from table_data.staging.row_sets import RowSet
@@ -34,6 +34,7 @@ __all__ = [
     "StagedMergeInsert",
     "data_format",
     "default_index_name",
+    "expression_of",
     "open_local",
     "open_version",
     "reader_of",

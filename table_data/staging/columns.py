@@ -12,6 +12,8 @@ from lance_core.data import fragment_message, schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Merge
 from table_data.errors import InvalidCall
+from table_data.staging.handles import expression_of
+from table_data.staging.overflow import check_results
 
 
 def stage_columns(
@@ -19,13 +21,18 @@ def stage_columns(
 ) -> Merge:
     """Add columns: SQL expressions by name, a function over batches, or a schema for columns of nulls.
 
-    Raises `InvalidCall` if a column exists already, or if a function is given for a table without fragments.
+    Raises `InvalidCall` if a column exists already, if a function is given for a table without fragments, for a wrong
+    expression, and for integer arithmetic that overflows.
     """
     if isinstance(columns, pa.Field):
         columns = pa.schema([columns])
     if isinstance(columns, (Mapping, pa.Schema)):
         _check_new_names(dataset.schema.names, columns if isinstance(columns, Mapping) else columns.names)
+    if isinstance(columns, Mapping):
+        columns = {name: expression_of(dataset, text, f"column {name}") for name, text in columns.items()}
     fragments = dataset.get_fragments()
+    if isinstance(columns, Mapping):
+        check_results(dataset, columns)
     if isinstance(columns, Mapping) and not fragments:
         # Constants alone would be no scan.
         computed = dataset.scanner(columns=dict(columns), with_row_address=True).projected_schema

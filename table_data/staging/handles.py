@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final, cast
 
 import lance
 
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from table_data.errors import InvalidCall
+from table_data.sql.expressions import SameNames, SqlExpression, same_names_of, sql_expression
 
 _COMMITTING = (
     *("add_bases", "add_columns", "alter_columns", "cleanup_old_versions", "commit_existing_index_segments"),
@@ -27,13 +28,47 @@ class ReadOnlyTable(lance.LanceDataset):  # type: ignore[misc]
 
     A commit through the handle would bypass the transaction. On an unpublished version it would make the table
     unreadable. `lance.write_dataset` commits without these methods, so it must not be given such a handle either.
+
+    Filters and columns that are SQL are checked (`sql_expression`): what pylance would read as something else raises
+    `InvalidCall`.
     """
+
+    def scanner(self, columns: Any = None, filter: Any = None, *arguments: Any, **options: Any) -> lance.LanceScanner:  # noqa: A002 - the name in pylance
+        """As that of pylance, which all of its reads go through."""
+        if isinstance(columns, Mapping):
+            columns = {name: expression_of(self, text, f"column {name}") for name, text in columns.items()}
+        filter = self._filter(filter)  # noqa: A001 - as above
+        if isinstance(filter, SqlExpression) and filter.bypasses_indices:
+            options["use_scalar_index"] = False
+        return super().scanner(columns, filter, *arguments, **options)
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:  # noqa: A002 - the name in pylance
+        """As that of pylance."""
+        if isinstance(filter, str):
+            return int(self.scanner(columns=[], with_row_id=True, filter=filter).count_rows())
+        return int(super().count_rows(filter, **options))
+
+    @cached_property
+    def same_names(self) -> SameNames:
+        """Names of columns that differ in case only."""
+        return same_names_of(self.schema)
+
+    def _filter(self, given: Any) -> Any:
+        return expression_of(self, given, "filter") if isinstance(given, str) else given
 
     def __copy__(self) -> ReadOnlyTable:
         """A copy, which `checkout_version` moves to another version: read-only as well."""
         copied = super().__copy__()
         copied.__class__ = ReadOnlyTable
         return cast("ReadOnlyTable", copied)
+
+
+def expression_of(dataset: lance.LanceDataset, text: str, what: str) -> SqlExpression:
+    """An SQL expression over the columns of a dataset, checked. Raises `InvalidCall`, which begins with `what`."""
+    if isinstance(text, SqlExpression):
+        return text
+    is_ours = isinstance(dataset, ReadOnlyTable)
+    return sql_expression(text, what, dataset.same_names if is_ours else same_names_of(dataset.schema))
 
 
 def _refusing(name: str) -> Callable[..., Any]:

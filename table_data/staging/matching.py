@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from table_data.arrow.batch_sizes import batch_rows
+from table_data.staging.handles import expression_of
+from table_data.staging.overflow import OverflowCheck
 from table_data.staging.sql_casts import cast_expressions
 
 ADDRESS: Final = "_rowaddr"
@@ -34,31 +36,35 @@ def matching_rows(
     They have the types of the table's columns, but a number may be of another type of numbers. Each batch also has the
     addresses of its rows and, in a table with stable row ids, their ids. `rows` is the number of rows of the table.
     Pylance decides by the width of a column alone whether it reads it as a whole. Raises for a wrong expression and for
-    a literal that does not fit, if no row matches too.
+    a literal that does not fit, if no row matches too; and `InvalidCall` for integer arithmetic that overflows.
     """
-    found = None if where is None or rows * len(columns) < _MANY else _few(dataset, where)
+    where = None if where is None else expression_of(dataset, where, "predicate")
+    expressions = {name: expression_of(dataset, text, f"column {name}") for name, text in columns.items()}
+    check = OverflowCheck(expressions, dataset.schema)
+    found = None if where is None or rows * len(expressions) < _MANY else _few(dataset, where)
     few = found is not None and bool(found.num_rows) and _runs(found) * _ROWS_PER_RUN <= rows
 
     def read(columns: Mapping[str, str]) -> pa.RecordBatch | pa.RecordBatchReader:
-        return _take(dataset, columns, found) if few else _scanner(dataset, columns, where).to_reader()
+        computed = {**columns, **check.columns}
+        return _take(dataset, computed, found) if few else _scanner(dataset, computed, where).to_reader()
 
     if found is None or found.num_rows:
-        matching = read(columns)
+        matching = read(expressions)
         types = matching.schema
-        casts = cast_expressions(columns, types, dataset.schema)
+        casts = cast_expressions(expressions, types, dataset.schema)
         if casts:
-            matching = read({**columns, **casts})
+            matching = read({**expressions, **casts})
         some = False
         for batch in [matching] if isinstance(matching, pa.RecordBatch) else matching:
             some = some or bool(batch.num_rows)
-            yield batch
+            yield check.check(batch)
         if some:
             return
     else:
-        types = _scanner(dataset, columns, where).projected_schema
-    casts = cast_expressions(columns, types, dataset.schema, numbers=True)
+        types = _scanner(dataset, expressions, where).projected_schema
+    casts = cast_expressions(expressions, types, dataset.schema, numbers=True)
     if casts:
-        _scanner(dataset, {**columns, **casts}, where).explain_plan()
+        _scanner(dataset, {**expressions, **casts}, where).explain_plan()
 
 
 def _scanner(dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None) -> lance.LanceScanner:
@@ -74,6 +80,7 @@ def _scanner(dataset: lance.LanceDataset, columns: Mapping[str, str], where: str
 
 def matching_addresses(dataset: lance.LanceDataset, where: str, *, with_ids: bool = False) -> pa.RecordBatchReader:
     """The addresses of the rows that match, and their ids if wanted. Reads the columns of the filter only."""
+    where = expression_of(dataset, where, "predicate")
     size = batch_rows(dataset.schema, [where])
     return dataset.scanner(
         columns=[],

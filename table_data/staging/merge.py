@@ -17,6 +17,7 @@ from lance_core.transaction.operations import Delete, Update
 from table_data.descriptions import delete_operation, update_operation
 from table_data.errors import InvalidCall
 from table_data.requests.merging import MergeClauses
+from table_data.staging.handles import expression_of
 from table_data.staging.rows import rows_of
 
 MAX_CLAIMED_KEYS = 65_536
@@ -45,9 +46,13 @@ def stage_merge(
 ) -> StagedMergeInsert:
     """Merge rows into the table by key (`merge_insert`), without committing.
 
-    Raises `InvalidCall` if a key column is missing in the table or in the rows.
+    Rows whose key is null match none. Raises `InvalidCall` if a key column is missing in the table or in the rows, or
+    has a double quote in its name, by which pylance finds no column.
     """
     on = list(clauses.on)
+    quoted = [name for name in on if '"' in name]
+    if quoted:
+        raise InvalidCall(f"merge on {on}: expected names without double quotes, found {quoted[0]!r}")
     unknown = [name for name in on if name not in dataset.schema.names]
     if unknown or not on:
         raise InvalidCall(f"merge on {on}: expected columns among {dataset.schema.names}")
@@ -55,7 +60,7 @@ def stage_merge(
     missing = [name for name in on if name not in source.schema.names]
     if missing:
         raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
-    builder = _merge_builder(dataset, clauses)
+    builder = _merge_builder(dataset, clauses, use_index=_use_index(source, on, clauses.use_index))
     hashes: set[int] = set()
 
     def look(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -87,11 +92,20 @@ def stage_merge(
     return StagedMergeInsert(update_operation(operation, claim), inserted, updated, deleted, guard)
 
 
-def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
+def _use_index(source: pa.Table | pa.RecordBatchReader, on: Sequence[str], wanted: bool | None) -> bool | None:
+    """Whether to find matches by indices, None if pylance decides. By an index it loses rows whose key is null."""
+    if isinstance(source, pa.Table):
+        has_nulls = any(source.column(name).null_count for name in on)
+    else:
+        has_nulls = any(source.schema.field(name).nullable for name in on)
+    return False if has_nulls else wanted
+
+
+def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses, *, use_index: bool | None) -> Any:
     builder = lance.LanceDataset.merge_insert(dataset, list(clauses.on))
     match clauses.matched:
         case "update":
-            builder = builder.when_matched_update_all(clauses.condition)
+            builder = builder.when_matched_update_all(_checked(dataset, clauses.condition, "condition"))
         case "fail":
             builder = builder.when_matched_fail()
         case "delete":
@@ -99,10 +113,16 @@ def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
     if clauses.inserts:
         builder = builder.when_not_matched_insert_all()
     if clauses.not_matched_by_source == "delete":
-        builder = builder.when_not_matched_by_source_delete(clauses.delete_condition)
-    if clauses.use_index is not None:
-        builder = builder.use_index(clauses.use_index)
+        builder = builder.when_not_matched_by_source_delete(
+            _checked(dataset, clauses.delete_condition, "delete_condition")
+        )
+    if use_index is not None:
+        builder = builder.use_index(use_index)
     return builder
+
+
+def _checked(dataset: lance.LanceDataset, condition: str | None, what: str) -> str | None:
+    return None if condition is None else expression_of(dataset, condition, what)
 
 
 def _key_hashes(columns: Sequence[pa.Array]) -> Iterable[int]:

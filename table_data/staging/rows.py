@@ -21,6 +21,7 @@ from table_data.arrow.few_rows import table_or_stream
 from table_data.arrow.memory import readable_rows
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
+from table_data.sql.expressions import column_expression
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
 from table_data.staging.row_sets import RowSet
 from table_data.staging.sql_casts import fit
@@ -139,22 +140,21 @@ def stage_update(
     if blobs:
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
     stable = dataset.has_stable_row_ids
-    columns = {name: assignments.get(name, f"`{name}`") for name in schema.names}
+    columns = {name: assignments.get(name, column_expression(name)) for name in schema.names}
     rows = RowSet()
     ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
-    misfits: list[Exception] = []
+    misfits: list[InvalidCall] = []
 
     def moved() -> Iterator[pa.RecordBatch]:
-        for batch in matching_rows(dataset, columns, where, file.facts.rows or 0):
-            rows.add(batch.column(ADDRESS).to_numpy())
-            if stable:
-                ids.append(batch.column(ROW_ID).to_numpy())
-            try:
-                fitting = fit(batch, schema)
-            except pa.ArrowException as error:  # pylance would hide its kind
-                misfits.append(error)
-                raise
-            yield fitting
+        try:
+            for batch in matching_rows(dataset, columns, where, file.facts.rows or 0):
+                rows.add(batch.column(ADDRESS).to_numpy())
+                if stable:
+                    ids.append(batch.column(ROW_ID).to_numpy())
+                yield _fitting(batch, schema)
+        except InvalidCall as error:  # pylance would hide its kind
+            misfits.append(error)
+            raise
 
     try:
         moving = table_or_stream(schema, moved())
@@ -175,6 +175,13 @@ def stage_update(
         new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
     changed = descendants(fields, {field.id for field in fields if _is_top(field, assignments)})
     return Update(updated, removed, new, value_fields=tuple(sorted(changed))), len(rows)
+
+
+def _fitting(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        return fit(batch, schema)
+    except pa.ArrowException as error:
+        raise InvalidCall(str(error)) from error
 
 
 def _with_row_ids(

@@ -1,9 +1,10 @@
 """Values of SQL expressions as the types of the columns that they are assigned to.
 
 Pylance's own update casts with DataFusion, whose rules and texts are not those of pyarrow: so the cast is a part of the
-expression. Numbers are cast by pyarrow, with the same results: pylance gives a literal the type of the column beside
-it only where nothing is around the two, so a cast would change their arithmetic. Of what is cast to other types, only
-the last digit of a product such as `float32_column * 1.1` differs for this reason.
+expression. Numbers are cast by pyarrow: pylance gives a literal the type of the column beside it only where nothing is
+around the two, so a cast would change their arithmetic. Of what is cast to other types, only the last digit of a
+product such as `float32_column * 1.1` differs for this reason. Unlike pylance's casts, these refuse a number that would
+lose its fraction in a column of integers, or become infinite in a narrower column.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from table_data.sql.expressions import SqlExpression
 
 _UNITS: Final = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _NAMES: Final = {
@@ -31,27 +34,26 @@ _NAMES: Final = {
 
 
 def cast_expressions(
-    expressions: Mapping[str, str], found: pa.Schema, wanted: pa.Schema, *, numbers: bool = False
-) -> dict[str, str]:
-    """The expressions whose values have a type that is not the wanted one, with a cast around them.
+    expressions: Mapping[str, SqlExpression], found: pa.Schema, wanted: pa.Schema, *, numbers: bool = False
+) -> dict[str, SqlExpression]:
+    """The checked expressions whose values have a type that is not the wanted one, with a cast around them.
 
     Those from number to number are left out unless `numbers` is set, and those of types without a name in DataFusion.
     """
     casts = {}
     for name, expression in expressions.items():
         source, target = found.field(name).type, wanted.field(name).type
-        if source == target or (not numbers and _is_number(source) and _is_number(target)):
+        if source == target or (not numbers and _is_cast_by_arrow(source, target)):
             continue
         names = [type_name(kind) for kind in (source, target)]
         if None not in names:
-            # A comment in the expression may end with its line.
-            casts[name] = f"arrow_cast(arrow_cast((\n{expression}\n), '{names[0]}'), '{names[1]}')"
+            casts[name] = SqlExpression(f"arrow_cast(arrow_cast({expression}, '{names[0]}'), '{names[1]}')")
     return casts
 
 
 def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of a schema, with its types. Raises `pyarrow.ArrowException` for values that do not fit."""
-    columns = [_cast(batch.column(field.name), field.type) for field in schema]
+    columns = [_cast(batch.column(field.name), field) for field in schema]
     fitting = pa.RecordBatch.from_arrays(columns, schema=schema)
     for field, column in zip(schema, columns, strict=True):
         if not field.nullable and column.null_count:
@@ -78,15 +80,31 @@ def type_name(kind: pa.DataType) -> str | None:
     return _NAMES.get(kind)
 
 
-def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """As SQL casts numbers: fractions are cut off, large integers are rounded. What does not fit is an error."""
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Numbers in the type of a field. Large integers are rounded in a column of floating-point numbers."""
+    target = field.type
     if column.type == target:
         return column
-    if pa.types.is_floating(column.type) and pa.types.is_integer(target):
-        column = pc.trunc(column.cast(pa.float32()) if pa.types.is_float16(column.type) else column)
-    if pa.types.is_dictionary(target) and not pa.types.is_dictionary(column.type):
-        return column.cast(target.value_type).dictionary_encode().cast(target)
-    return column.cast(options=pc.CastOptions(target, allow_float_truncate=pa.types.is_floating(target)))
+    try:
+        if pa.types.is_dictionary(target) and not pa.types.is_dictionary(column.type):
+            return column.cast(target.value_type).dictionary_encode().cast(target)
+        if pa.types.is_float16(column.type) and pa.types.is_integer(target):
+            column = column.cast(pa.float32())
+        to_float = pa.types.is_floating(target)
+        found = column.cast(options=pc.CastOptions(target, allow_float_truncate=to_float))
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"column {field.name!r}: expected values that {target} holds: {error}") from error
+    if to_float and (pa.types.is_float16(target) or pa.types.is_float64(column.type)):
+        _check_finite(column, found, field)
+    return found
+
+
+def _check_finite(column: pa.Array, found: pa.Array, field: pa.Field) -> None:
+    """Raise `pyarrow.ArrowInvalid` if a finite number became infinite."""
+    lost = pc.and_(pc.is_inf(found.cast(pa.float64())), pc.invert(pc.is_inf(column.cast(pa.float64()))))
+    if pc.any(lost).as_py():
+        value = column.filter(lost)[0].as_py()
+        raise pa.ArrowInvalid(f"column {field.name!r}: expected values that {field.type} holds, found {value}")
 
 
 def _name_of_parts(kind: pa.DataType) -> str | None:
@@ -103,6 +121,12 @@ def _name_of_parts(kind: pa.DataType) -> str | None:
         return None
     names = [type_name(part) for part in parts]
     return None if None in names else form.format(*names)
+
+
+def _is_cast_by_arrow(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_decimal(source):  # pylance cuts off its fraction
+        return bool(pa.types.is_integer(target))
+    return _is_number(source) and _is_number(target)
 
 
 def _is_number(kind: pa.DataType) -> bool:

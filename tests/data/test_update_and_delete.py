@@ -108,7 +108,7 @@ class TestUpdate:
             {"updates": [["a", "NULL"]], "predicate": "n.k = 1"},
             {"updates": [["s", "CAST(a AS STRING)"]]},
             {"updates": [["s", "a"]]},
-            {"updates": [["a", "f"]]},
+            {"updates": [["a", "f * 2"]]},
             {"updates": [["d", "'w'"]], "predicate": "d = 'u'"},
             {"updates": [["n", "named_struct('k', CAST(5 AS BIGINT), 'v', 'yy')"]], "predicate": "a = 2"},
             {"updates": [["l", "NULL"]]},

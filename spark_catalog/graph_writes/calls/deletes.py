@@ -20,6 +20,7 @@ from spark_catalog.errors import InvalidWrite
 from spark_catalog.tables.frames import sized_numbers
 from spark_catalog.tables.splits import MAX_ROWS, MIN_ROWS, FragmentSize, plan_splits
 from spark_catalog.tasks.staging import PartitionReport, StageTarget, report, run_reporting
+from table_data import staging
 
 _OFFSET_BITS: Final = 32
 _OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
@@ -55,18 +56,20 @@ def stage_deletes(spark: SparkSession, target: StageTarget, predicate: str) -> S
     Raises `InvalidWrite` for an expression that does not fit the table, before a task runs.
     """
     dataset = target.open()
-    check_predicate(target.name, dataset, predicate)
+    checked = _checked(target.name, dataset, predicate)
     sizes = [_size(fragment.metadata) for fragment in dataset.get_fragments()]
-    staged = _delete(spark, target, sizes, lambda fragment: fragment.delete(predicate), most_here=MIN_ROWS)
+    staged = _delete(spark, target, sizes, lambda fragment: fragment.delete(checked), most_here=MIN_ROWS)
     return replace(staged, predicate=predicate)
 
 
-def check_predicate(name: str, dataset: lance.LanceDataset, predicate: str) -> None:
-    """Raise `InvalidWrite` if a filter expression of Lance does not fit the table."""
+def _checked(name: str, dataset: lance.LanceDataset, predicate: str) -> str:
+    """A filter expression of Lance, as pylance takes it. Raises `InvalidWrite` if it does not fit the table."""
     try:
-        dataset.scanner(filter=predicate, columns=[], with_row_id=True, limit=1).to_table()
+        checked = str(staging.expression_of(dataset, predicate, "predicate"))
+        dataset.scanner(filter=checked, columns=[], with_row_id=True, limit=1).to_table()
     except (ValueError, OSError) as refusal:
         raise InvalidWrite(f"{name}: predicate {predicate!r}: {refusal}") from None
+    return checked
 
 
 def stage_row_deletes(spark: SparkSession, target: StageTarget, addresses: BitMap64) -> StagedDeletes:

@@ -50,7 +50,7 @@ def _check_rows_match(
 ) -> None:
     rows = added_rows(target, staged.fragments, head)
     names = rows.schema.names
-    others = f"({where}) IS NOT TRUE"
+    others = f"({where}\n) IS NOT TRUE"
     if rows.bytes(names) <= DRIVER_CHECK_BYTES:
         wrong = rows.read(names, others)
         count, samples = wrong.num_rows, [tuple(row.values()) for row in wrong.slice(0, SAMPLES).to_pylist()]

@@ -105,7 +105,7 @@ def _check_rows_match(changes: TableChanges, before: ManifestFile, where: str) -
     dataset = changes.dataset()
     kept = {int(fragment.id) for fragment in before.manifest.fragments}
     new = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in kept]
-    wrong = dataset.scanner(filter=f"({where}) IS NOT TRUE", fragments=new).count_rows()
+    wrong = dataset.scanner(filter=f"({where}\n) IS NOT TRUE", fragments=new).count_rows()
     if wrong:
         raise InvalidStatement(f"{changes.name}: {wrong} new rows do not match the filter of REPLACE WHERE: {where}")
 
