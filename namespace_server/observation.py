@@ -171,13 +171,15 @@ class CatalogFigures:
 class PoolState:
     """The processes of a pool that are in a job, and those that wait for one; jobs that wait for a process.
 
-    `lost` counts the processes that ended in a job since the start, or were ended.
+    `lost` counts the processes that ended in a job since the start, or were ended. `held_back` are the jobs that wait
+    because their principal holds its share of the processes.
     """
 
     busy: int
     free: int
     waiting: int
     lost: int
+    held_back: int = 0
 
 
 @dataclass(frozen=True, slots=True)

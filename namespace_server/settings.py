@@ -255,8 +255,21 @@ class Settings(BaseSettings):
     )
     work_timeout: Seconds = Field(
         default=DataLimits().work_timeout,
-        description="Seconds that a process may take for one operation on rows, after which it is ended and the "
-        "request answered 503.",
+        description="Seconds that a process may take for one change of rows, after which it is ended and the request "
+        "answered 503.",
+    )
+    query_timeout: Seconds = Field(
+        default=DataLimits().query_timeout,
+        description="Seconds in which a read must have its first rows or its value, and after them the next rows; else "
+        "its process is ended, and the request answered 503 or its answer broken off.",
+    )
+    max_workers_per_principal: int = Field(
+        default=DataLimits().worker_share,
+        ge=0,
+        le=1000,
+        description="Most of the processes that change rows, and of those that read rows, that the operations of one "
+        "principal hold at one time; its others wait. 0: two thirds of those that there may be. Requests without a key "
+        "are of no principal, and not bounded.",
     )
     body_timeout: Seconds = Field(
         default=60.0,
@@ -383,6 +396,8 @@ class Settings(BaseSettings):
                 body=self.max_rows_bytes,
                 chunk_timeout=self.body_timeout,
                 work_timeout=self.work_timeout,
+                query_timeout=self.query_timeout,
+                worker_share=self.max_workers_per_principal,
                 rate=self.min_rows_rate,
                 spool=self.max_spool_bytes,
                 spool_directory=None if self.spool_directory is None else str(self.spool_directory),

@@ -113,8 +113,11 @@ class InlineWork:
     """Does jobs where it is called. Pylance is loaded by the first one. Thread-safe."""
 
     @asynccontextmanager
-    async def change(self, job: Job, rows: bytes | None = None) -> AsyncIterator[_InlineChange]:
-        """Begin a change. `rows` is an Arrow IPC stream or file."""
+    async def change(
+        self, job: Job, rows: bytes | None = None, principal: str | None = None
+    ) -> AsyncIterator[_InlineChange]:
+        """Begin a change. `rows` is an Arrow IPC stream or file. Here all of a process is its only principal's."""
+        del principal
         from table_data.jobs.sessions import ChangeSession
 
         yield _InlineChange(ChangeSession(job, None if rows is None else pa.py_buffer(rows)))

@@ -164,7 +164,7 @@ class DataOperations(Generic[Rows]):
         options = self._tables.storage_options
         job = Job(requested.operation, requested.request, options, requested.message, new)
         with namespace_errors():
-            async with self._runner.change(job, rows) as change:
+            async with self._runner.change(job, rows, requested.caller.principal) as change:
                 yield change
 
 

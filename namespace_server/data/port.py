@@ -136,6 +136,8 @@ class StagedChange(Protocol):
 class ChangeRunner(Protocol[Rows_contra]):
     """Runs changes."""
 
-    def change(self, job: Job, rows: Rows_contra | None) -> AbstractAsyncContextManager[StagedChange]:
-        """Begin a change."""
+    def change(
+        self, job: Job, rows: Rows_contra | None, principal: str | None
+    ) -> AbstractAsyncContextManager[StagedChange]:
+        """Begin a change of a principal."""
         ...

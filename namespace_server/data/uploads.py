@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import ChangeRequest
+from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest
 from namespace_server.data.creation import with_properties
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
@@ -29,7 +29,7 @@ class StagedUploads(Generic[Rows]):
         self._tables = tables
         self._operations = operations
 
-    async def stage(self, request: CreateTable, rows: Rows) -> Answer:
+    async def stage(self, request: CreateTable, rows: Rows, *, caller: Caller = ANONYMOUS) -> Answer:
         """Write the files of a new table (mode `create`), or of rows to append or to replace all rows with.
 
         The answer has the `operations` of a batch that commits them, `num_rows` and the table's `location`. Nothing
@@ -52,7 +52,7 @@ class StagedUploads(Generic[Rows]):
                 "context": request.get("context"),
                 "mode": mode,
             }
-            staged = await self._operations.stage(ChangeRequest("insert_into_table", insert), table, rows)
+            staged = await self._operations.stage(ChangeRequest("insert_into_table", insert, caller), table, rows)
             return _answer(staged, staged.operations, table.uri, catalog_version)
         new = False
         try:
@@ -62,7 +62,7 @@ class StagedUploads(Generic[Rows]):
             new = True
         if table.version is not None and mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {DELIMITER.join(table.id)}")
-        staged = await self._operations.stage(ChangeRequest("create_table", request), table, rows, new=new)
+        staged = await self._operations.stage(ChangeRequest("create_table", request, caller), table, rows, new=new)
         return _answer(staged, with_properties(request, staged, table), table.uri, catalog_version)
 
 

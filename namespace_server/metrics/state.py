@@ -36,6 +36,9 @@ class StateCollector(Collector):
     def _pools(self, state: ServerState) -> Iterable[Metric]:
         workers = self._family("workers", "Worker processes by pool and state.", "pool", "state")
         waiting = self._family("waiting_jobs", "Jobs on rows that wait for a worker process.", "pool")
+        held_back = self._family(
+            "held_back_jobs", "Jobs on rows that wait because their principal holds its share of the processes.", "pool"
+        )
         lost = CounterMetricFamily(
             f"{self._prefix}lost_workers",
             "Worker processes that ended in a job: by an error, at a bound of time or memory, or with their client.",
@@ -43,7 +46,8 @@ class StateCollector(Collector):
         )
         for name, pool in state.pools.items():
             _add_pool(name, pool, workers, waiting, lost)
-        yield from (workers, waiting, lost)
+            held_back.add_metric([name], pool.held_back)
+        yield from (workers, waiting, held_back, lost)
 
     def _catalog(self, catalog: CatalogFigures) -> Iterable[Metric]:
         yield self._gauge("catalog_version", "The newest catalog version that this server knows.", catalog.version)

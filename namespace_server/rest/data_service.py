@@ -26,6 +26,7 @@ from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
 from namespace_server.workers.change_pool import ChangePool, Rows
+from namespace_server.workers.process_pool import part_of_one
 from namespace_server.workers.read_pool import ReadPool
 from namespace_server.workers.spool import SpoolSpace
 from namespace_server.workers.starter import WorkerStarter
@@ -66,18 +67,25 @@ class DataService:
         self._catalog = catalog
         self._limits = limits
         self._space = SpoolSpace(limits.spool, limits.spool_directory)
-        timeout, memory = limits.work_timeout, limits.worker_memory
+        memory, share = limits.worker_memory, limits.worker_share
         self._starter = WorkerStarter()
         self._changes = ChangePool(
-            self._starter, limits.change_workers, timeout=timeout, memory=memory, rows=limits.body, observer=observer
+            self._starter,
+            limits.change_workers,
+            timeout=limits.work_timeout,
+            memory=memory,
+            rows=limits.body,
+            share=share,
+            observer=observer,
         )
         self._reads = ReadPool(
             self._starter,
             limits.read_workers,
             waiting=limits.waiting,
             space=self._space,
-            timeout=timeout,
+            timeout=limits.query_timeout,
             memory=memory,
+            share=share,
             observer=observer,
         )
         self._finding = _BoundedThreads("find-table", _FINDING, _FINDING + limits.waiting)
@@ -95,8 +103,9 @@ class DataService:
         It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
         namespace errors of the operation, `ClientDisconnected`.
         """
-        self._admit()
-        return await self._under_way.finish(self._operations.change(operation, request, caller=caller), receive)
+        self._admit(caller.principal)
+        work = self._operations.change(operation, request, caller=caller)
+        return await self._under_way.finish(work, receive, caller.principal)
 
     async def change_with_rows(
         self, operation: str, request: TableRequest, rows: RowsBody, caller: Caller = ANONYMOUS
@@ -105,7 +114,7 @@ class DataService:
 
         Raises as `change` does, and `BodyTooLarge`, `RequestTimeout`.
         """
-        return await self._with_rows(self._work_on_rows(operation, request, caller), rows)
+        return await self._with_rows(self._work_on_rows(operation, request, caller), rows, caller.principal)
 
     def _work_on_rows(
         self, operation: str, request: TableRequest, caller: Caller
@@ -114,11 +123,17 @@ class DataService:
             case "create_table":
                 return partial(self._creation.create, cast("CreateTable", request), caller=caller)
             case "stage_rows":  # for a batch that commits them: nothing is committed here
-                return lambda rows, _: self._uploads.stage(cast("CreateTable", request), rows)
+                return lambda rows, _: self._uploads.stage(cast("CreateTable", request), rows, caller=caller)
         return partial(self._operations.change, operation, request, caller=caller)
 
     async def value(
-        self, operation: str, request: ReadRequest, receive: Receive, *, at: ReadPoint = NEWEST
+        self,
+        operation: str,
+        request: ReadRequest,
+        receive: Receive,
+        *,
+        at: ReadPoint = NEWEST,
+        principal: str | None = None,
     ) -> Answer[object]:
         """Answer a read whose answer is a JSON value. It ends when its client goes away.
 
@@ -128,11 +143,17 @@ class DataService:
         if planned.known is not None:
             return planned.answer(planned.known)
         async with _while_connected(receive), self._errors(planned):
-            return planned.answer(await self._reads.value(planned.job, planned.table))
+            return planned.answer(await self._reads.value(planned.job, planned.table, principal))
 
     @asynccontextmanager
     async def rows(
-        self, operation: str, request: ReadRequest, receive: Receive, *, at: ReadPoint = NEWEST
+        self,
+        operation: str,
+        request: ReadRequest,
+        receive: Receive,
+        *,
+        at: ReadPoint = NEWEST,
+        principal: str | None = None,
     ) -> AsyncIterator[RowStream]:
         """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there.
 
@@ -141,7 +162,7 @@ class DataService:
         """
         async with _while_connected(receive) as connection:
             planned = await self._plan(operation, request, at)
-            async with self._errors(planned), self._reads.rows(planned.job, planned.table) as rows:
+            async with self._errors(planned), self._reads.rows(planned.job, planned.table, principal) as rows:
                 chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
                 yield RowStream(chunks, planned.catalog_version, planned.table.version)
 
@@ -179,38 +200,47 @@ class DataService:
         """Find something in the newest version of the catalog."""
         return find() if self._catalog.local else await self._finding.run(find)
 
-    def _admit(self) -> None:
-        """Raise `ThrottlingError` if as many changes as may wait are under way."""
-        found = len(self._under_way)
-        if found >= self._limits.change_workers + self._limits.waiting:
+    def _admit(self, principal: str | None) -> None:
+        """Raise `ThrottlingError` if as many changes as may wait are under way, or three quarters of one principal."""
+        found, most = len(self._under_way), self._limits.change_workers + self._limits.waiting
+        if found >= most:
             raise ThrottlingError(f"{found} changes of rows wait already; nothing was done, try again")
+        own = self._under_way.of(principal)
+        if principal is not None and own >= part_of_one(most):
+            raise ThrottlingError(f"{own} changes of rows of this principal wait already; nothing was done, try again")
 
-    async def _with_rows(self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody) -> Answer:
+    async def _with_rows(
+        self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody, principal: str | None
+    ) -> Answer:
         """Do work on the rows of a body and their digest, when all are there: no worker waits for a client."""
-        self._admit()
+        self._admit(principal)
         async with body.read(self._limits, self._space) as rows:
-            self._admit()
-            return await self._under_way.finish(work_on(rows, body.digest), body.receive)
+            self._admit(principal)
+            return await self._under_way.finish(work_on(rows, body.digest), body.receive, principal)
 
 
 class _UnderWay:
     """The changes that are under way, and what of them is decided."""
 
     def __init__(self) -> None:
-        self._changes: set[asyncio.Task[Any]] = set()
+        self._changes: dict[asyncio.Task[Any], str | None] = {}
         self._committing: set[asyncio.Task[Any] | None] = set()
         self._abandoned: set[asyncio.Task[Any] | None] = set()
 
     def __len__(self) -> int:
         return len(self._changes)
 
-    async def finish(self, work: Work, receive: Receive) -> Answer:
+    def of(self, principal: str | None) -> int:
+        """The number of changes of a principal that are under way."""
+        return sum(each == principal for each in self._changes.values())
+
+    async def finish(self, work: Work, receive: Receive, principal: str | None) -> Answer:
         """Do a change, to its end or until its client goes away. A batch that is handed over is not taken back.
 
         Raises `ClientDisconnected`.
         """
         change = asyncio.create_task(work)
-        self._changes.add(change)
+        self._changes[change] = principal
         change.add_done_callback(self._ended)
         try:
             with _watching(receive, partial(self._abandon, change)):
@@ -247,7 +277,7 @@ class _UnderWay:
             change.cancel()
 
     def _ended(self, change: asyncio.Task[Any]) -> None:
-        self._changes.discard(change)
+        self._changes.pop(change, None)
         self._abandoned.discard(change)
         if not change.cancelled():
             change.exception()  # asyncio logs errors that are never looked at

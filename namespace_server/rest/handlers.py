@@ -262,13 +262,15 @@ class TableRead:
         kind = read_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
-            service, at = exchange.service, exchange.read_point
+            service, at, principal = exchange.service, exchange.read_point, exchange.caller.principal
             read = await exchange.table_request(kind, large=self.large, optional=self.optional, named=self.named)
             request = read.request
             if self.streamed:
-                return RowsResponse(service, partial(service.data.rows, operation, request, at=at), read.size)
+                rows = partial(service.data.rows, operation, request, at=at, principal=principal)
+                return RowsResponse(service, rows, read.size)
             with service.bodies.hold(read.size):
-                return read_success(service, await service.data.value(operation, request, exchange.receive, at=at))
+                value = await service.data.value(operation, request, exchange.receive, at=at, principal=principal)
+                return read_success(service, value)
 
         return answer
 

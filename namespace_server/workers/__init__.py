@@ -6,6 +6,7 @@ worker          what runs in that process
 fork_server     the process that has loaded what workers need, and forks them
 starter         that process as the server sees it
 process_pool    a bounded pool of them
+shares          what each principal holds of a pool
 change_pool     the pool for changes
 read_pool       the pool for reads
 pipes, spool    rows on their way, and rows that wait for slow clients

@@ -30,30 +30,33 @@ class ChangePool(ProcessPool):
         timeout: float = 3600.0,
         memory: int = 0,
         rows: int = 16 << 30,
+        share: int = 0,
         observer: Observer = SILENT,
     ) -> None:
-        super().__init__(starter, size, timeout=timeout, memory=memory, rows=rows, observer=observer)
+        super().__init__(starter, size, timeout=timeout, memory=memory, rows=rows, share=share, observer=observer)
         self._numbers = 0
 
     @asynccontextmanager
-    async def change(self, job: Job, rows: Rows | None = None) -> AsyncIterator[RemoteChange]:
+    async def change(
+        self, job: Job, rows: Rows | None = None, principal: str | None = None
+    ) -> AsyncIterator[RemoteChange]:
         """Begin a change. Its rows stay as they are until it ends."""
         self._numbers += 1
-        change = RemoteChange(self, self._numbers, job, rows)
+        change = RemoteChange(self, self._numbers, job, rows, principal)
         try:
             yield change
         finally:
             await change.end()
 
-    async def hold(self, table: str) -> WorkerProcess:
+    async def hold(self, table: str, principal: str | None = None) -> WorkerProcess:
         """Wait for a process; one that has written to the table, if one is free."""
-        process = await self._hold(table)
+        process = await self._hold(table, principal)
         process.note(table)
         return process
 
-    async def hold_again(self, process: WorkerProcess) -> WorkerProcess:
+    async def hold_again(self, process: WorkerProcess, principal: str | None = None) -> WorkerProcess:
         """Wait for this process. Raises `WorkFailed` if it has ended."""
-        await self._hold_again(process)
+        await self._hold_again(process, principal)
         return process
 
     async def release(self, process: WorkerProcess) -> None:
@@ -84,11 +87,12 @@ class RemoteChange:
     flip. Any other keeps its process until it ends: what another change of the table staged meanwhile would conflict.
     """
 
-    def __init__(self, pool: ChangePool, number: int, job: Job, rows: Rows | None) -> None:
+    def __init__(self, pool: ChangePool, number: int, job: Job, rows: Rows | None, principal: str | None) -> None:
         self._pool = pool
         self._number = number
         self._job = job
         self._rows = rows
+        self._principal = principal
         self._process: WorkerProcess | None = None
         self._held = False
         self._keeps = False
@@ -135,13 +139,13 @@ class RemoteChange:
         """Hold the process, the same each time; and with it what it has to be told first."""
         begin: tuple[Message, ...] = ()
         if self._process is None:
-            process = self._process = await self._pool.hold(table)
+            process = self._process = await self._pool.hold(table, self._principal)
             process.open_changes += 1
             length = IN_FILE if isinstance(self._rows, SpoolFile) else None if self._rows is None else len(self._rows)
             change = ("change", self._number, self._job, length)
             begin = (process.endings(), change)
         elif not self._held:
-            process = await self._pool.hold_again(self._process)
+            process = await self._pool.hold_again(self._process, self._principal)
         else:
             process = self._process
         self._held = True

@@ -13,8 +13,9 @@ import select
 import socket
 import sys
 import warnings
+from contextlib import suppress
 
-from namespace_server.workers.protocol import FORK, FORKED
+from namespace_server.workers.protocol import FORK, FORKED, STATUS
 from namespace_server.workers.worker import work
 
 
@@ -25,7 +26,8 @@ class ForkServer:
         self._control = control
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
-        self._children: dict[int, int] = {}
+        self._children: dict[int, tuple[int, int]] = {}
+        """Workers and the descriptors that their status is written to, by their pidfds."""
 
     def run(self) -> tuple[socket.socket, int, int] | None:
         """Fork until the server ends. Returns None then, and in each worker its socket and its bounds."""
@@ -47,21 +49,28 @@ class ForkServer:
     def _tell(self, child: int) -> None:
         """Answer with a new worker."""
         descriptor = os.pidfd_open(child)
-        self._children[descriptor] = child
+        source, sink = os.pipe()
+        self._children[descriptor] = child, sink
         self._poll.register(descriptor, select.POLLIN)
-        socket.send_fds(self._control, [FORKED.pack(child)], [descriptor])
+        socket.send_fds(self._control, [FORKED.pack(child)], [descriptor, source])
+        os.close(source)
 
     def _reap(self, descriptor: int) -> None:
-        """Forget a worker that has ended."""
+        """Forget a worker that has ended, and tell how."""
         self._poll.unregister(descriptor)
-        os.waitpid(self._children.pop(descriptor), 0)
+        child, sink = self._children.pop(descriptor)
+        _, status = os.waitpid(child, 0)
+        with suppress(BrokenPipeError):  # the server has forgotten it
+            os.write(sink, STATUS.pack(os.waitstatus_to_exitcode(status)))
+        os.close(sink)
         os.close(descriptor)
 
     def _close(self) -> None:
         """Close what a worker does not need."""
         self._control.close()
-        for descriptor in self._children:
+        for descriptor, (_, sink) in self._children.items():
             os.close(descriptor)
+            os.close(sink)
 
 
 def main() -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
 from namespace_server.observation import SILENT, Observer, PoolState
+from namespace_server.workers.shares import Shares
 from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess
 from table_data.errors import WorkFailed
-
-T = TypeVar("T")
 
 RELIEF: Final = 4
 """Processes that are started beyond the size of a pool while all others are in long jobs."""
@@ -33,7 +31,8 @@ _WATCH: Final = 0.05
 class ProcessPool:
     """Up to `size` processes, started when they are needed. Belongs to one event loop.
 
-    A job has `timeout` seconds for each of its steps, and may take `memory` bytes; 0 is no bound. A process whose job
+    A job has `timeout` seconds for each of its steps, by the setting `bound`, and may take `memory` bytes; 0 is no
+    bound. The jobs of one principal hold `share` of the processes at one time; 0 is two thirds. A process whose job
     did not end as it should is killed, and another takes its place: it can hold nothing that others need. So is one
     that keeps a third of its memory after a job. Where all are in long jobs, one more is started for the next job: up
     to `RELIEF`, which end when others are free.
@@ -47,16 +46,19 @@ class ProcessPool:
         timeout: float = 3600.0,
         memory: int = 0,
         rows: int = 16 << 30,
+        share: int = 0,
+        bound: str = "work_timeout",
         observer: Observer = SILENT,
     ) -> None:
         self.observer = observer
         self._starter = starter
         self._timeout = timeout
+        self._bound = bound
         self._memory = memory
         self._rows = rows
         self._large = memory // 3 if memory else _LARGE
         self._free: list[WorkerProcess | None] = [None] * size
-        self._turns: deque[asyncio.Future[WorkerProcess | None]] = deque()
+        self._shares: Shares[WorkerProcess | None] = Shares(share or default_share(size))
         self._started: set[WorkerProcess] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -71,8 +73,7 @@ class ProcessPool:
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
-        for turn in self._turns:
-            turn.cancel()
+        self._shares.cancel()
         for process in list(self._started):
             process.interrupt()
             self._end(process)
@@ -83,29 +84,38 @@ class ProcessPool:
     def state(self) -> PoolState:
         """What the processes are doing now. May be called by any thread."""
         free = sum(process is not None for process in list(self._free))
-        waiting = sum(not turn.done() for turn in list(self._turns))
-        return PoolState(max(0, len(self._started) - free), free, waiting, self._lost)
+        waiting, held_back = self._shares.waiting_jobs
+        return PoolState(max(0, len(self._started) - free), free, waiting, self._lost, held_back)
 
     @property
     def is_waited_for(self) -> bool:
         """Whether work waits for a process."""
-        return bool(self._turns)
+        return bool(self._shares.waiting_jobs[0])
 
-    async def _hold(self, table: str | None = None) -> WorkerProcess:
-        """Wait for a free process and take it; one that has the table open, if there is one. `_release` it after."""
+    async def _hold(self, table: str | None = None, principal: str | None = None) -> WorkerProcess:
+        """Wait for a free process and take it; one that has the table open, if there is one. `_release` it after.
+
+        A principal that holds its share waits until it gives one back.
+        """
         if len(self._free) < 2:  # none is free from now on
             self._look_after("relief", _LONG, self._relieve)
-        if self._free:
+        if self._free and self._shares.admits(principal):
+            self._shares.take(principal)
             having = [at for at, process in enumerate(self._free) if process is not None and table in process.tables]
             started = [at for at, process in enumerate(self._free) if process is not None] if self._relief else []
             process = self._free.pop((having or started or [-1])[-1])
         else:
-            process = await self._turn(self._turns)
+            try:
+                process = await self._shares.wait(principal, self._put_back)
+            except asyncio.CancelledError:
+                self._check_open()
+                raise
         self._begun = asyncio.get_running_loop().time()
         if self._memory:
             self._look_after("watch", _WATCH, self._watch_memory)
         if process is not None and process.is_alive():
             process.has_given_back = False
+            process.holder = (principal,)
             return process
         if process is not None:
             self._started.discard(process)
@@ -113,42 +123,49 @@ class ProcessPool:
             _refuse(process)
         starting = asyncio.ensure_future(self._start())
         try:
-            return await asyncio.shield(starting)
+            process = await asyncio.shield(starting)
         except asyncio.CancelledError:
+            self._shares.give_back(principal)
             starting.add_done_callback(lambda done: self._put_back(None if done.exception() else done.result()))
             raise
         except BaseException:
+            self._shares.give_back(principal)
             self._put_back(None)
             raise
+        process.holder = (principal,)
+        return process
 
-    async def _hold_again(self, process: WorkerProcess) -> None:
-        """Wait for this process and take it. Raises `WorkFailed` if it has ended."""
+    async def _hold_again(self, process: WorkerProcess, principal: str | None = None) -> None:
+        """Wait for this process and take it, whatever the principal holds. Raises `WorkFailed` if it has ended."""
         if process.is_killed:
             raise _gone()
         if process in self._free:
             self._free.remove(process)
         else:
-            await self._turn(process.turns, process)
+            await self._turn(process)
+        self._shares.take(principal)
+        process.holder = (principal,)
         if not process.is_alive():
             process.kill()
             self._release(process)
             raise _gone()
 
-    async def _turn(self, turns: deque[asyncio.Future[T]], process: WorkerProcess | None = None) -> T:
-        turn: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        turns.append(turn)
+    async def _turn(self, process: WorkerProcess) -> None:
+        """Wait until this process is free."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        process.turns.append(turn)
         try:
-            return await turn
+            await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._put_back(process or turn.result())  # type: ignore[arg-type]
+                self._put_back(process)
             self._check_open()
             raise
 
     def _put_back(self, process: WorkerProcess | None) -> None:
-        if process is not None and _next(process.turns, None):
+        if process is not None and _next(process):
             return
-        if _next(self._turns, process):
+        if self._shares.give(process):
             return
         self._free.append(process)
         if self._relief:
@@ -157,6 +174,9 @@ class ProcessPool:
 
     def _release(self, process: WorkerProcess) -> None:
         """Give a process back. One whose reply is still awaited is ended."""
+        if process.holder is not None:
+            [principal], process.holder = process.holder, None
+            self._shares.give_back(principal)
         if process.awaits_reply:
             process.kill()
         if process.is_killed:
@@ -193,7 +213,7 @@ class ProcessPool:
         finally:
             self._starting -= 1
         self._begun = asyncio.get_running_loop().time()
-        process = WorkerProcess(started, end, self._memory, self._timeout)
+        process = WorkerProcess(started, end, self._memory, self._timeout, self._bound)
         try:
             self._check_open()
         except ServiceUnavailableError:
@@ -218,7 +238,8 @@ class ProcessPool:
             return
         is_long = asyncio.get_running_loop().time() - self._begun >= _LONG
         if is_long and not self._starting:
-            for _ in range(min(max(len(self._turns), 1), RELIEF - self._relief)):
+            waiting, held_back = self._shares.waiting_jobs
+            for _ in range(min(max(waiting - held_back, 1), RELIEF - self._relief)):
                 self._relief += 1
                 self._begin(self._add())
         self._look_after("relief", _LONG, self._relieve)
@@ -272,12 +293,22 @@ class ProcessPool:
             raise ServiceUnavailableError("the server is shutting down; nothing was done")
 
 
-def _next(turns: deque[asyncio.Future[T]], result: T) -> bool:
-    """Give the next that waits its turn; whether one does."""
-    while turns:
-        turn = turns.popleft()
+def default_share(size: int) -> int:
+    """Two thirds of the processes that there may be, and at least one."""
+    return max(1, -(-2 * (size + RELIEF) // 3))
+
+
+def part_of_one(bound: int) -> int:
+    """What one principal may have of a bound of waiting work: three quarters."""
+    return bound - bound // 4
+
+
+def _next(process: WorkerProcess) -> bool:
+    """Give the process to the next that waits for it; whether one does."""
+    while process.turns:
+        turn = process.turns.popleft()
         if not turn.done():
-            turn.set_result(result)
+            turn.set_result(None)
             return True
     return False
 

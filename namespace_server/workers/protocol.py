@@ -22,7 +22,7 @@ and gets for each stage, discard and read one of
 A descriptor comes with one byte of its own. Both ends are of one release and on one machine.
 
 The process that forks workers is sent a `FORK` with the worker's end of such a socket, and answers a `FORKED` with a
-pidfd of the worker.
+pidfd of the worker, and with the end of a pipe that has a `STATUS` when the worker has ended.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ FORK: Final = struct.Struct("!QQ")
 """The bounds of a worker: of its memory, and of the rows in a body; 0 is no bound of memory."""
 FORKED: Final = struct.Struct("!Q")
 """The number of its process."""
+STATUS: Final = struct.Struct("!i")
+"""How a process ended: its exit status, or a signal as a negative number."""
 
 
 def _decoded_transaction(data: bytes) -> pb.Transaction:

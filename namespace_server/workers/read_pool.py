@@ -11,7 +11,7 @@ from lance_namespace.errors import ThrottlingError
 
 from namespace_server.observation import SILENT, Observer
 from namespace_server.workers.pipes import CHUNK, PipeEnd
-from namespace_server.workers.process_pool import ProcessPool
+from namespace_server.workers.process_pool import ProcessPool, part_of_one
 from namespace_server.workers.protocol import Message
 from namespace_server.workers.spool import SpooledAnswer, SpoolSpace
 from namespace_server.workers.starter import WorkerStarter
@@ -36,31 +36,34 @@ class ReadPool(ProcessPool):
         *,
         waiting: int,
         space: SpoolSpace | None = None,
-        timeout: float = 3600.0,
+        timeout: float = 60.0,
         memory: int = 0,
+        share: int = 0,
         observer: Observer = SILENT,
     ) -> None:
-        super().__init__(starter, size, timeout=timeout, memory=memory, observer=observer)
+        super().__init__(
+            starter, size, timeout=timeout, memory=memory, share=share, bound="query_timeout", observer=observer
+        )
         self._limit = waiting
         self._space = space or SpoolSpace(_DISK)
 
-    async def value(self, job: Job, table: TableState) -> Any:
+    async def value(self, job: Job, table: TableState, principal: str | None = None) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`, `WorkTimeout`, `ThrottlingError`."""
-        async with self.rows(job, table) as answer:
+        async with self.rows(job, table, principal) as answer:
             if answer.value is None:
                 raise WorkFailed(f"{job.operation}: expected a value, found rows")
             return answer.value[0]
 
     @asynccontextmanager
-    async def rows(self, job: Job, table: TableState) -> AsyncIterator[ReadRows]:
+    async def rows(self, job: Job, table: TableState, principal: str | None = None) -> AsyncIterator[ReadRows]:
         """Begin a read. The block begins when its first rows are there; its end ends a read that goes on.
 
         The process is free when the rows are made, whether they are taken or not. Raises `ClientError`, `WorkTimeout`,
         `ThrottlingError`.
         """
-        if not self._free and len(self._turns) >= self._limit:
-            raise ThrottlingError(f"{len(self._turns)} reads of rows wait already; nothing was done, try again")
-        process = await self._hold(table.uri)
+        if not (self._free and self._shares.admits(principal)):
+            self._check_waiting(principal)
+        process = await self._hold(table.uri, principal)
         try:
             process.note(table.uri)
             with self.observer.job("read"):
@@ -90,6 +93,15 @@ class ReadPool(ProcessPool):
             with suppress(Exception, asyncio.CancelledError):
                 await making
             answer.close()
+
+    def _check_waiting(self, principal: str | None) -> None:
+        """Raise `ThrottlingError` if as many reads wait as may, or three quarters of these are of one principal."""
+        waiting, _ = self._shares.waiting_jobs
+        if waiting >= self._limit:
+            raise ThrottlingError(f"{waiting} reads of rows wait already; nothing was done, try again")
+        own = self._shares.waiting(principal)
+        if principal is not None and own >= part_of_one(self._limit):
+            raise ThrottlingError(f"{own} reads of rows of this principal wait already; nothing was done, try again")
 
 
 class ReadRows:

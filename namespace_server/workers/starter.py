@@ -15,22 +15,26 @@ from contextlib import suppress
 from typing import Final
 
 from namespace_server.workers.memory import anonymous_bytes
-from namespace_server.workers.protocol import FORK, FORKED
+from namespace_server.workers.protocol import FORK, FORKED, STATUS
 
 _COMMAND: Final = (sys.executable, "-P", "-m", "namespace_server.workers.fork_server")
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """The environment in which numpy and pyarrow start no threads when they are loaded."""
 _FORK_TIMEOUT: Final = 60.0
 """Seconds in which a process that may have to load pylance first forks a worker, also on a busy machine."""
+_STATUS_WAIT: Final = 200
+"""Milliseconds in which it is told how a process ended."""
 
 
 class StartedProcess:
     """A process that was forked for this one, and is no child of it. It is known by a pidfd, which names no other."""
 
-    def __init__(self, number: int, descriptor: int) -> None:
+    def __init__(self, number: int, descriptor: int, status: int) -> None:
         self.number = number
         self._descriptor = descriptor
+        self._status = status
         weakref.finalize(self, os.close, descriptor)
+        weakref.finalize(self, os.close, status)
 
     @property
     def memory(self) -> int:
@@ -49,6 +53,15 @@ class StartedProcess:
     def wait(self) -> None:
         """Wait for its end. Blocking."""
         self._ends_within(None)
+
+    def was_aborted(self) -> bool:
+        """Whether a process that has ended aborted itself, as pylance does where it is refused memory."""
+        poll = select.poll()
+        poll.register(self._status, select.POLLIN)
+        if not poll.poll(_STATUS_WAIT):
+            return False
+        status = os.read(self._status, STATUS.size)
+        return len(status) == STATUS.size and STATUS.unpack(status)[0] == -signal.SIGABRT
 
     def _ends_within(self, milliseconds: int | None) -> bool:
         poll = select.poll()
@@ -97,14 +110,14 @@ class WorkerStarter:
         try:
             with theirs:
                 socket.send_fds(control, [FORK.pack(memory, rows)], [theirs.fileno()])
-            answer, descriptors, _, _ = socket.recv_fds(control, FORKED.size, 1)
-            if not descriptors:
+            answer, descriptors, _, _ = socket.recv_fds(control, FORKED.size, 2)
+            if len(descriptors) < 2:
                 raise ConnectionError("expected a new worker process, found the end of the process that forks them")
         except BaseException:
             ours.close()
             raise
         [number] = FORKED.unpack(answer)
-        return StartedProcess(number, descriptors[0]), ours
+        return StartedProcess(number, *descriptors), ours
 
     def _begin(self) -> socket.socket:
         """Start the process that forks, unless it was."""

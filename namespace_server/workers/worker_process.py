@@ -34,15 +34,18 @@ class WorkTimeout(ServiceUnavailableError):
 class WorkerProcess:
     """A process that may take `memory` bytes (0: no bound), and has `timeout` seconds for each step of a job.
 
+    `bound` is the name of the setting that the time is of.
+
     Belongs to one event loop. Waiting for its end blocks. One job at a time speaks to it.
     """
 
-    def __init__(self, process: StartedProcess, end: socket.socket, memory: int, timeout: float) -> None:
+    def __init__(self, process: StartedProcess, end: socket.socket, memory: int, timeout: float, bound: str) -> None:
         end.setblocking(False)
         widen(end)
         self._process = process
         self._socket = end
         self._timeout = timeout
+        self._bound = bound
         self._memory = memory
         self._was_too_large = False
         self._was_interrupted = False
@@ -50,6 +53,8 @@ class WorkerProcess:
         self.is_killed = False
         self.tables: OrderedDict[str, None] = OrderedDict()
         """Tables that the process has open, as far as is known here."""
+        self.holder: tuple[str | None] | None = None
+        """The principal of its job, None in no job."""
         self.turns: deque[asyncio.Future[None]] = deque()
         """Those that wait for this process and no other."""
         self.ended: list[int] = []
@@ -199,7 +204,8 @@ class WorkerProcess:
 
     def _late(self, limit: float) -> WorkTimeout:
         self.kill()
-        return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
+        bound = "timeout of the request" if limit < self._timeout else self._bound
+        return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s ({bound}); nothing was changed")
 
     def _lost(self) -> ClientError:
         self.kill()
@@ -207,6 +213,12 @@ class WorkerProcess:
             return OutOfMemory(
                 f"work on rows: expected to need at most {self._memory} bytes of memory (worker_memory_bytes), found "
                 "more; nothing was changed"
+            )
+        if not self._was_interrupted and self._process.was_aborted():
+            _log.error("a worker process ended in its job: it was aborted")
+            return OutOfMemory(
+                "work on rows: expected values that fit into the memory of a worker (worker_memory_bytes), found one "
+                "that does not; nothing was changed"
             )
         if not self._was_interrupted:
             _log.error("a worker process ended in its job")

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _KINDS: Final = ("match", "phrase", "boost", "multi_match", "boolean")
 _MAX_EXPANSIONS: Final = 50
 _NEGATIVE_BOOST: Final = 0.5
+_FUZZY_LETTERS: Final = 256
+"""Most characters of a word that is matched fuzzily: the time grows with their square."""
+_FUZZY_WORDS: Final = 1000
+"""Most of such words."""
 
 DefaultColumns = Callable[[], tuple[str, ...]]
 
@@ -186,8 +190,19 @@ def _best_of(leaves: list[_Leaf]) -> FullTextQuery | Matches:
     return Matches(tuple(_match(leaf) for leaf in leaves))
 
 
+def _check_fuzzy(terms: str) -> None:
+    words = terms.split()
+    if len(words) > _FUZZY_WORDS:
+        raise InvalidCall(f"fuzziness: expected at most {_FUZZY_WORDS} words, found {len(words)}")
+    longest = max(map(len, words), default=0)
+    if longest > _FUZZY_LETTERS:
+        raise InvalidCall(f"fuzziness: expected words of at most {_FUZZY_LETTERS} characters, found {longest}")
+
+
 def _match(leaf: _Leaf) -> MatchQuery:
     fuzziness, expansions = leaf.match.get("fuzziness"), leaf.match.get("max_expansions")
+    if fuzziness:
+        _check_fuzzy(leaf.match["terms"])
     return MatchQuery(
         leaf.match["terms"],
         leaf.column,

@@ -129,6 +129,8 @@ class TestFullTextSearches:
             ({"match": {"terms": "a", "column": "absent"}}, (404, 12)),
             ({"match": {"terms": "a", "column": "x"}}, (400, 13)),
             ({"match": {"terms": "a", "fuzziness": 2**40}}, (400, 13)),
+            ({"match": {"terms": "a" * 5000, "fuzziness": 4_000_000_000}}, (400, 13)),
+            ({"match": {"terms": "a " * 5000, "fuzziness": 1}}, (400, 13)),
             ({"phrase": {"terms": "apple fig"}}, (400, 13)),
             ({"phrase": {"terms": "apple fig", "column": "body"}}, (400, 13)),
             (

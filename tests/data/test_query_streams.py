@@ -159,8 +159,8 @@ def test_an_error_on_the_way_breaks_the_connection(url: str) -> None:
 def test_work_that_takes_too_long_is_ended(root: str, url: str) -> None:
     del url  # the table is there
     slow = {"filter": " or ".join(f"regexp_like(encode(payload, 'hex'), '(a|b|{n}).*{n}c.*d{n}$')" for n in range(400))}
-    with over(root, DataLimits(read_workers=1, work_timeout=1.0)) as quick:
+    with over(root, DataLimits(read_workers=1, query_timeout=1.0)) as quick:
         httpx.post(f"{quick}{QUERY}", json={"filter": "id = 7"}, timeout=60)
         response = httpx.post(f"{quick}{QUERY}", json=slow, timeout=60)
         assert (response.status_code, response.json()["code"]) == (503, 17), response.text
-        assert "expected its end within 1 s" in response.json()["error"]
+        assert "expected its end within 1 s (query_timeout)" in response.json()["error"]

@@ -147,7 +147,7 @@ def test_one_is_started_for_each_job_that_waits(table: TableState, monkeypatch: 
         async with await held(pool, 1):
             gate = Gate(monkeypatch)
             counting = [asyncio.ensure_future(pool.value(COUNT, table)) for _ in range(3)]
-            await until(lambda: len(pool._turns) == 3)
+            await until(lambda: pool.state.waiting == 3)
             monkeypatch.setattr(process_pool, "RELIEF", 4)
             try:
                 await until(lambda: gate.waiting > 0)

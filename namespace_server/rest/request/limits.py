@@ -14,8 +14,9 @@ class DataLimits:
     in a request, `query` the body of a query. `chunk_timeout` is the time between two pieces of rows in a request, and
     for a client to take the next piece of an answer. A request with rows has this time for all of them, and a second
     more for each `rate` bytes. `spool` bounds the rows that wait for slow clients in temporary files of
-    `spool_directory`, by default the system's. `work_timeout` is the time that a worker may take for one step,
-    `worker_memory` the memory that one may take; 0 is no bound.
+    `spool_directory`, by default the system's. `work_timeout` is the time that a worker may take for one step of a
+    change, `query_timeout` that for the next rows of a read, `worker_memory` the memory that one may take; 0 is no
+    bound. `worker_share` bounds the workers of each kind that the operations of one principal hold; 0 is two thirds.
     """
 
     change_workers: int = 2
@@ -29,6 +30,8 @@ class DataLimits:
     spool: int = 64 << 30
     spool_directory: str | None = None
     work_timeout: float = 3600.0
+    query_timeout: float = 60.0
+    worker_share: int = 0
     worker_memory: int = 0
 
 
