@@ -8,7 +8,7 @@ from namespace_client.errors import CommitRejected, Conflict, RetryableConflict
 from table_data.batch_operations import DELIMITER, TableId, TableState
 
 
-class ReadPoint:
+class MovingReadPoint:
     """The catalog version that the tables of one job are opened as of. Not thread-safe.
 
     Commits that were made around the catalog are in no catalog version until the server adopts them, which it does

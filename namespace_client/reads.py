@@ -9,7 +9,7 @@ from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.names import AnyName, Name, absolute
-from namespace_client.read_point import ReadPoint
+from namespace_client.read_point import MovingReadPoint
 from table_data.batch_operations import TableId, TableState
 
 if TYPE_CHECKING:
@@ -161,11 +161,11 @@ class CatalogReads:
         states = {name: self._state(name, None, None, None, point) for name in names}
         return {name: self._pin(state, point.version).open(self.access.namespace) for name, state in states.items()}
 
-    def _point(self) -> ReadPoint:
+    def _point(self) -> MovingReadPoint:
         """The catalog version that datasets are of: the newest one if there is no other."""
         if self._at is not None:
-            return ReadPoint(self.access, self._at, fixed=True)
-        return ReadPoint(self.access, self.access.state().version)
+            return MovingReadPoint(self.access, self._at, fixed=True)
+        return MovingReadPoint(self.access, self.access.state().version)
 
     def _pin(self, state: TableState, catalog_version: int) -> DatasetSource:
         from namespace_client.reading import source_of
@@ -183,7 +183,12 @@ class CatalogReads:
         return TableChanges(state, self._storage_options or state.storage_options)
 
     def _state(
-        self, table: AnyName, branch: str | None, tag: str | None, version: int | None, point: ReadPoint | None = None
+        self,
+        table: AnyName,
+        branch: str | None,
+        tag: str | None,
+        version: int | None,
+        point: MovingReadPoint | None = None,
     ) -> TableState:
         """The table at the version that is asked for, at a point if one is given. Raises `NotFound`."""
         table_id = self._path(table)

@@ -29,7 +29,7 @@ from namespace_client.errors import (
 )
 from namespace_client.leases import EVERY, Intent
 from namespace_client.names import AnyName, absolute, default_namespace
-from namespace_client.read_point import ReadPoint
+from namespace_client.read_point import MovingReadPoint
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
@@ -101,7 +101,7 @@ class StagedTransaction:
         self._key = f"{key_prefix}-{uuid.uuid4()}"
         self._given_begin = begin
         self._root: str | None = None
-        self._point: ReadPoint | None = None
+        self._point: MovingReadPoint | None = None
         self._over = False
         self._tables: dict[tuple[TableId, str | None], TableChanges] = {}
         self._operations: tuple[BatchOperation, ...] = ()
@@ -327,7 +327,7 @@ class StagedTransaction:
         self._require(table, branch).note_read()
 
     def _begin_at(self, begin: CatalogHead, *, fixed: bool = False) -> None:
-        self._root, self._point = begin.root, ReadPoint(self._access, begin.version, fixed=fixed)
+        self._root, self._point = begin.root, MovingReadPoint(self._access, begin.version, fixed=fixed)
         if self._intent_after is not None:
             self._intent.renew_after(EVERY if self._registers_at_once else self._intent_after)
 

@@ -16,7 +16,7 @@ from lance_core.format.naming import MAIN_BRANCH
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
-from namespace_client.read_point import ReadPoint
+from namespace_client.read_point import MovingReadPoint
 from spark_catalog.errors import InvalidWrite
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
 
@@ -103,7 +103,7 @@ class NamedVersions:
     def __init__(self, access: CatalogAccess, table: TableId, at: int | None) -> None:
         self._access = access
         self._table = table
-        self._point = ReadPoint(access, access.state().version if at is None else at, fixed=at is not None)
+        self._point = MovingReadPoint(access, access.state().version if at is None else at, fixed=at is not None)
         self._name = DELIMITER.join(table)
 
     @property
