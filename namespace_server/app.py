@@ -16,6 +16,7 @@ from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.metrics.measures import ServerMetrics
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.access_log import AccessLog
+from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
 from namespace_server.rest.port import CatalogPort
@@ -41,6 +42,9 @@ class Application:
         hosts: Iterable[str],
         origins: Iterable[str],
         maintenance: MaintenanceSchedule | None = None,
+        *,
+        near: bool = False,
+        proxies: Iterable[str] = (),
     ) -> None:
         self.service = service
         self._maintenance = maintenance
@@ -48,13 +52,13 @@ class Application:
         self._routes = Router(ROUTES, self.api, service)
         self.api.router.routes.append(documentation.ASSETS)
         allowed = [origin.lower().rstrip("/") for origin in origins]  # as browsers send them
-        self._guard = HostGuard(hosts, allowed)
+        self._guard = HostGuard(hosts, allowed, near=near)
         app: ASGIApp = ErrorHandler(self._dispatch, service)
         if allowed:
             app = CORSMiddleware(
                 app, allow_origins=allowed, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED
             )
-        self._app = RequestContext(app, service)
+        self._app = RequestContext(app, service, ClientAddresses(proxies))
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle one request."""
@@ -109,6 +113,8 @@ def create_app(
     forwarding: Forwarding | None = None,
     read_only: ReadOnlySwitch = NEVER_READ_ONLY,
     tracing: Tracing | None = None,
+    near: bool = False,
+    proxies: Iterable[str] = (),
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -125,6 +131,8 @@ def create_app(
         forwarding: how changes are handed to other servers of the root; None: never.
         read_only: when changes are refused.
         tracing: what makes spans of requests; None: nothing does. It is the observer of `namespace`, too.
+        near: whether requests may also address the server by an IP address, or by a name without a dot.
+        proxies: addresses and networks of proxies that tell the address of the client.
     """
     service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only, tracing)
-    return Application(service, hosts, origins, maintenance)
+    return Application(service, hosts, origins, maintenance, near=near, proxies=proxies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -43,6 +44,12 @@ def matching(pattern: str, expected: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _check_network(item: str) -> str:
+    ipaddress.ip_network(item, strict=False)
+    return item
+
+
+Network = Annotated[str, AfterValidator(_check_network)]
 Host = Annotated[str, matching(r"[^\s/@]+", "a host name without scheme and path")]
 Origin = Annotated[str, matching(r"[a-z][a-z0-9+.-]*://[^\s/]+", "scheme://host or scheme://host:port")]
 Location = Annotated[str, matching(r"/.*|[A-Za-z][A-Za-z0-9+.-]*://.+", "an absolute path or a URI")]

@@ -34,6 +34,7 @@ from namespace_server.setting_types import (
     Host,
     Items,
     Location,
+    Network,
     Origin,
     Positive,
     Seconds,
@@ -149,11 +150,24 @@ class Settings(BaseSettings):
         description="File with more API keys, read again when it changes and on SIGHUP: TOML, or JSON if its name "
         "ends in `.json`.",
     )
+    max_wrong_keys: int = Field(
+        default=60,
+        ge=0,
+        le=1_000_000,
+        description="Wrong API keys of one client address that are looked at in a minute. After that its keys are "
+        "refused with 429 and `Retry-After`, but for those that were right from there before. 0: any number.",
+    )
+    trusted_proxies: Annotated[list[Network], Items] = Field(
+        default_factory=list,
+        description="Addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` tells the address of the "
+        "client, for the log and for `max_wrong_keys`.",
+    )
     insecure: bool = Field(default=False, description="Listen beyond loopback without API keys.")
     allowed_hosts: Annotated[list[Host], Items] = Field(
         default_factory=list,
         description="Values of the `Host` header that are served. Empty: any if API keys are configured, names of "
-        "the local machine if not.",
+        "the local machine if not; beyond loopback (`insecure`) also IP addresses and names without a dot. "
+        "`metrics_port` serves these, and the same as without API keys.",
     )
     allowed_origins: Annotated[list[Origin], Items] = Field(
         default_factory=list,
@@ -364,7 +378,7 @@ class Settings(BaseSettings):
     @property
     def authenticator(self) -> Authenticator:
         """A new authenticator of `api_keys` and `api_keys_file`. Raises what `Authenticator` raises."""
-        return Authenticator(plain_keys(self.api_keys), self.api_keys_file)
+        return Authenticator(plain_keys(self.api_keys), self.api_keys_file, self.max_wrong_keys)
 
     @property
     def read_only_switch(self) -> ReadOnlySwitch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
@@ -26,8 +27,15 @@ if TYPE_CHECKING:
     from lance_core.storage.services.bucket import Bucket
 
 _SCHEMES = ("s3", "az", "abfs", "abfss", "gs")
+_PASSWORD = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
+_QUERY = re.compile(r"\?.+", re.DOTALL)
 _memory_stores: dict[str, MemoryStore] = {}
 _memory_lock = threading.Lock()
+
+
+def shown_uri(uri: str) -> str:
+    """A URI as errors and logs show it: without a password, and without a query."""
+    return _QUERY.sub("?…", _PASSWORD.sub(r"\1:…@", uri)) if "://" in uri else uri
 
 
 def open_store(
@@ -54,6 +62,11 @@ def open_store(
     if "://" not in text:
         return LocalStore(text, durability)
     parts = urlsplit(text)
+    text = shown_uri(text)
+    if ":" in parts.netloc.rpartition("@")[0]:
+        raise StorageError(
+            f"{text}: expected no password in a URI, found one: give it as an option of the object store"
+        )
     if parts.query or parts.fragment:
         raise StorageError(f"{text}: expected scheme://name/path, found a query or fragment")
     if parts.scheme == "file":

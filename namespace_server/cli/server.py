@@ -7,17 +7,18 @@ import logging
 import os
 import secrets
 import signal
+import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
-from prometheus_client import start_http_server
 
 from lance_core.amounts import counted
 from lance_core.errors import LanceCoreError
+from lance_core.storage.opening import shown_uri
 from namespace_server.app import create_app
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
@@ -28,11 +29,12 @@ from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.metrics.scrapes import ScrapeListener
 from namespace_server.observation import SILENT, Observer
 from namespace_server.process import switch_often, tune_process
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.middleware import local_hosts
+from namespace_server.rest.middleware import HostGuard, host_name, local_hosts
 from namespace_server.serving import Server
 from namespace_server.settings import Settings
 
@@ -57,6 +59,8 @@ def serve(config: Path | None, **given: object) -> None:
             "listen on 127.0.0.1, or say --insecure."
         )
     authenticator = _authenticator(settings)
+    hosts, near = _hosts(settings)
+    _warn_of_openness(settings, authenticator)
     tune_process()
     metrics = ServerMetrics() if settings.metrics else None
     tracing = _tracing(metrics or SILENT)
@@ -70,7 +74,9 @@ def serve(config: Path | None, **given: object) -> None:
         namespace,
         authenticator,
         limits=settings.limits,
-        hosts=_hosts(settings),
+        hosts=hosts,
+        near=near,
+        proxies=settings.trusted_proxies,
         origins=settings.allowed_origins,
         access_log=_access_log(settings),
         maintenance=_maintenance(settings, namespace),
@@ -79,7 +85,7 @@ def serve(config: Path | None, **given: object) -> None:
         read_only=settings.read_only_switch,
         tracing=tracing,
     )
-    _log.info("serving %s", settings.root)
+    _log.info("serving %s", shown_uri(settings.root))
     try:
         server = Server(app, settings.serving)
     except ValueError as error:
@@ -94,7 +100,7 @@ def serve(config: Path | None, **given: object) -> None:
     if collections is not None:
         collections.start()
     try:
-        server.run(lambda: typer.echo(f"listening on {server.url}"))
+        server.run(lambda: _tell(f"listening on {server.url}"))
     finally:
         scrapes.close()
         if tracing is not None:
@@ -147,13 +153,18 @@ def _scrapes(settings: Settings, metrics: ServerMetrics | None) -> ExitStack:
     """The listener for metrics on a port of its own, if there is to be one, until the stack is closed."""
     stack = ExitStack()
     if settings.metrics_port is not None and metrics is not None:
+        local = local_hosts(settings.metrics_host)
+        guard = HostGuard((*local, *settings.allowed_hosts), (), near=not local)
         try:
-            listener, thread = start_http_server(settings.metrics_port, settings.metrics_host, metrics.registry)
+            listener = ScrapeListener(
+                settings.metrics_host,
+                settings.metrics_port,
+                metrics.registry,
+                lambda host: guard.allows(host_name(host.encode("latin-1"))),
+            )
         except OSError as error:
             raise _taken(settings.metrics_host, settings.metrics_port, error) from error
-        stack.callback(thread.join)
-        stack.callback(listener.server_close)
-        stack.callback(listener.shutdown)
+        stack.callback(listener.close)
     return stack
 
 
@@ -197,15 +208,38 @@ def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Obs
     return Forwarding(this, frozenset(settings.peers), namespace.catalog.table.peers, tls, observer)
 
 
-def _hosts(settings: Settings) -> frozenset[str]:
-    """The names that requests may address the server by; empty: any.
+def _hosts(settings: Settings) -> tuple[frozenset[str], bool]:
+    """The names that requests may address the server by, and whether names that are near are allowed too.
 
-    Without keys only names of this machine, unless the server was told to listen beyond it: a page of another site
-    could reach it under a name of its own (DNS rebinding).
+    No names, and none near: any. Without keys only names of this machine, and beyond it those that no page of another
+    site has: it could reach the server under a name of its own (DNS rebinding).
     """
     if settings.allowed_hosts or settings.api_keys or settings.api_keys_file is not None:
-        return frozenset(settings.allowed_hosts)
-    return local_hosts(settings.host)
+        return frozenset(settings.allowed_hosts), False
+    local = local_hosts(settings.host)
+    return local or frozenset({"localhost", settings.host.lower()}), not local
+
+
+def _warn_of_openness(settings: Settings, authenticator: Authenticator) -> None:
+    authenticator.warn()
+    if not authenticator.required and not local_hosts(settings.host):
+        _log.warning(
+            "insecure: any client that reaches %s:%d may read and change the catalog: no API keys are configured",
+            settings.host,
+            settings.port,
+        )
+
+
+def _tell(text: str) -> None:
+    """Write a line to standard output. The server goes on where that cannot be written."""
+    try:
+        typer.echo(text)
+    except OSError as error:
+        _log.warning("standard output: %s; it would have said: %s", error.strerror or error, text)
+        with suppress(OSError, ValueError):  # what is in its buffer would fail once more at the end
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
 
 
 def _authenticator(settings: Settings) -> Authenticator:
@@ -249,4 +283,5 @@ def _open(settings: Settings, observer: Observer = SILENT) -> DirectoryNamespace
         return DirectoryNamespace(observer=observer, **properties)
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
         text = str(error)
-        raise refusal(text if settings.root in text else f"{settings.root}: {text}") from error
+        root = shown_uri(settings.root)
+        raise refusal(text if root in text else f"{root}: {text}") from error

@@ -14,6 +14,8 @@ import orjson
 
 _FLUSH_INTERVAL = 0.25
 _CAPACITY = 100_000
+_LINES = 1_000
+"""Entries that are formatted at once."""
 _LOGGER = "namespace_server.access"
 
 
@@ -21,7 +23,8 @@ class LoggedRequest(NamedTuple):
     """One answered request.
 
     `route` is the path template, or the path where no route matched; `seconds` is the duration, `ended` the time of
-    the end in seconds since the epoch.
+    the end in seconds since the epoch. `client` is the address of the client, `key` the first characters of the SHA-256
+    digest of a key that was refused.
     """
 
     ended: float
@@ -32,13 +35,16 @@ class LoggedRequest(NamedTuple):
     principal: str | None
     catalog_version: str | None
     request_id: str
+    client: str | None = None
+    key: str | None = None
 
 
 class AccessLog:
     """Writes lines in the form of the other log lines, as text or JSON, off the request path.
 
     `add` only appends to a queue. A thread formats and writes what is queued, without the machinery of `logging`: that
-    costs more than a describe. When more requests end than can be written, the log says how many lines it dropped.
+    costs more than a describe. What cannot be written, as on a full disk, is kept and written later, from the byte on
+    that was not taken. When more requests end than can be kept, the log says how many lines it dropped.
 
     Args:
         form: "text" or "json".
@@ -50,6 +56,7 @@ class AccessLog:
         self._stream = stream
         self._entries: deque[LoggedRequest] = deque()
         self._dropped = 0
+        self._unwritten = b""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
 
@@ -76,23 +83,46 @@ class AccessLog:
         self._write()
 
     def _write(self) -> None:
-        entries = [self._entries.popleft() for _ in range(len(self._entries))]
-        if self._dropped:
+        """Write until nothing is queued, or the stream takes no more for now."""
+        while self._unwritten or self._entries or self._dropped:
+            self._unwritten = self._unwritten or self._formatted()
+            try:
+                taken = self._taken(self._unwritten)
+            except (OSError, ValueError):  # a full disk, a reader that is gone, a closed stream
+                return
+            if not taken:
+                return
+            self._unwritten = self._unwritten[taken:]
+
+    def _formatted(self) -> bytes:
+        """What is queued, and how many requests were not."""
+        entries = [self._entries.popleft() for _ in range(min(len(self._entries), _LINES))]
+        if self._dropped and not self._entries:
             dropped, self._dropped = self._dropped, 0
             entries.append(LoggedRequest(time.time(), "", f"{dropped} requests not logged", 0, 0.0, None, None, ""))
+        return "".join(map(self._format, entries)).encode()
+
+    def _taken(self, data: bytes) -> int:
+        """The number of bytes that the stream took. Without its buffer, which does not tell what was written of it."""
         stream = self._stream or sys.stderr
-        stream.write("".join(map(self._format, entries)))
+        raw = getattr(getattr(stream, "buffer", None), "raw", None)
+        if raw is not None:
+            return raw.write(data) or 0
+        stream.write(data.decode())
         stream.flush()
+        return len(data)
 
 
 def _text(access: LoggedRequest) -> str:
     ended = _local_second(int(access.ended))
     principal = "" if access.principal is None else f" principal={_shown(access.principal)}"
     version = "" if access.catalog_version is None else f" catalog_version={access.catalog_version}"
+    client = "" if access.client is None else f" client={_shown(access.client)}"
+    key = "" if access.key is None else f" key_sha256={access.key}"
     return (
         f"{ended},{int(access.ended % 1 * 1000):03d} INFO {_LOGGER}: method={_shown(access.method)} "
-        f"route={_shown(access.route)} status={access.status} ms={access.seconds * 1000:.3f}{principal}{version} "
-        f"request_id={_shown(access.request_id)}\n"
+        f"route={_shown(access.route)} status={access.status} ms={access.seconds * 1000:.3f}{principal}{version}"
+        f"{client}{key} request_id={_shown(access.request_id)}\n"
     )
 
 
@@ -112,8 +142,11 @@ def _json(access: LoggedRequest) -> str:
         "ms": round(access.seconds * 1000, 3),
         "principal": access.principal,
         "catalog_version": access.catalog_version,
+        "client": access.client,
         "request_id": access.request_id,
     }
+    if access.key is not None:
+        line["key_sha256"] = access.key
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 

@@ -26,6 +26,7 @@ from lance_core.errors import CorruptFile, ManifestNotSynchronized, OutcomeUnkno
 from namespace_server.data.request_checks import describe_validation_error
 from namespace_server.directory.model.errors import file_damaged
 from namespace_server.rest.header_names import CATALOG_VERSION
+from namespace_server.rest.identity import TooManyWrongKeys
 
 _log = logging.getLogger(__name__)
 
@@ -148,6 +149,13 @@ class OriginRefused(LanceNamespaceError):
     status = 403
 
 
+class CodingUnsupported(LanceNamespaceError):
+    """The body has a transfer coding that this server does not read (501)."""
+
+    code = ErrorCode.UNSUPPORTED
+    status = 501
+
+
 class Misdirected(LanceNamespaceError):
     """The change was handed to another process than this one, which did nothing (421)."""
 
@@ -192,6 +200,9 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
         if error.status_code == HTTPStatus.NOT_FOUND:
             return RouteNotFound(f"{method} {path}: no such route")
         return InvalidInputError(f"{method} {path}: {error.detail}")
+    if isinstance(error, MemoryError):
+        _log.error("%s %s: out of memory", method, path)
+        return ServiceUnavailableError("the server is out of memory; look before repeating a change")
     if isinstance(error, CorruptFile):
         _log.error("%s %s: a damaged file: %s", method, path, error)
         return file_damaged(error)
@@ -218,7 +229,7 @@ def render_error(
     is_unexpected = answered is not error and isinstance(answered, InternalError | ServiceUnavailableError)
     body = body_of(answered, instance=instance if is_unexpected else None)
     headers: list[Header] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if not isinstance(answered, UnauthenticatedError | OriginRefused):
+    if not isinstance(answered, UnauthenticatedError | OriginRefused | TooManyWrongKeys):
         own = getattr(answered, "catalog_version", None)
         known = own if isinstance(own, int) else catalog_version
         if known is not None:
@@ -227,7 +238,7 @@ def render_error(
         headers.append((b"allow", answered.allowed.encode()))
     elif isinstance(answered, UnauthenticatedError):
         headers.append((b"www-authenticate", b"Bearer"))
-    elif isinstance(answered, ServerReadOnly):
+    elif isinstance(answered, ServerReadOnly | TooManyWrongKeys):
         headers.append((b"retry-after", b"%d" % answered.retry_after))
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append(CLOSING)  # the rest of the body is not worth reading

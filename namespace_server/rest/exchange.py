@@ -103,7 +103,7 @@ class Exchange:
         scope["route_path"] = path
         self.principal = None
         if not public:
-            self.principal = scope["principal"] = service.authenticator.principal(self.headers)
+            self.principal = scope["principal"] = service.authenticator.principal(self.headers, scope["client_address"])
 
     @property
     def segment(self) -> str:

@@ -3,34 +3,59 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import logging
 import os
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lance_namespace.errors import UnauthenticatedError
+from lance_namespace.errors import ThrottlingError, UnauthenticatedError
 
-from namespace_server.rest.key_file import HASHED, read_mapping
+from lance_core.amounts import counted
+from namespace_server.rest.key_file import HASHED, read_mapping, who_may
+from namespace_server.rest.wrong_keys import WrongKeys
 
 MIN_KEY_LENGTH: Final = 8
 """Characters that a key has at least."""
 MAX_PRINCIPAL_LENGTH: Final = 255
+SHORT_KEY: Final = 16
+"""Characters below which a key is warned about."""
+_SHOWN_DIGITS: Final = 12
 _INTERVAL = 1.0
 _JOIN_TIMEOUT = 5.0
 
 _log = logging.getLogger(__name__)
 
 
+class KeyRefused(UnauthenticatedError):
+    """The key is not known. `key_digest` is the beginning of its SHA-256 digest in hex, for the log."""
+
+    def __init__(self, digest: bytes) -> None:
+        super().__init__("credentials: the key is not known")
+        self.key_digest = digest.hex()[:_SHOWN_DIGITS]
+
+
+class TooManyWrongKeys(ThrottlingError):
+    """No key of the address is looked at for `retry_after` seconds, since too many were wrong (429)."""
+
+    def __init__(self, seconds: int, digest: bytes) -> None:
+        super().__init__(
+            "credentials: too many wrong keys came from this address, so the key was not looked at; nothing was done, "
+            f"try again in {seconds} s"
+        )
+        self.retry_after = seconds
+        self.key_digest = digest.hex()[:_SHOWN_DIGITS]
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRing:
     """Principals by the SHA-256 digest of their key. A principal may have several keys."""
 
-    principals: tuple[tuple[bytes, str], ...] = field(default=(), repr=False)
+    principals: Mapping[bytes, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, keys: Mapping[str, object]) -> KeyRing:
@@ -51,17 +76,19 @@ class KeyRing:
                 raise ValueError(f"entry {position}: {error}") from None
             if found.setdefault(digest, name) != name:
                 raise ValueError(f"entry {position}: expected one principal for each key, found a second one")
-        return cls(tuple(found.items()))
+        return cls(found)
 
     def find(self, key: bytes) -> str | None:
-        """The principal of `key`, None if the key is empty or unknown.
+        """The principal of `key`, None if the key is empty or unknown."""
+        return self.of_digest(hashlib.sha256(key).digest()) if key else None
 
-        Each known digest is compared in constant time, and all of them are: the duration does not depend on how much
-        of a key was right.
+    def of_digest(self, digest: bytes) -> str | None:
+        """The principal of the key with this digest, None if it is unknown.
+
+        One look-up, whatever the number of keys. How long it takes may depend on the digest, which tells nothing of how
+        much of a key was right.
         """
-        digest = hashlib.sha256(key).digest()
-        found = [principal for known, principal in self.principals if hmac.compare_digest(known, digest)]
-        return found[0] if found and key else None
+        return self.principals.get(digest)
 
 
 class Authenticator:
@@ -70,14 +97,16 @@ class Authenticator:
     `keys` are always valid. The keys in `file` can change while the process runs: between `start` and `stop` a thread
     looks at the file once a second, and reads it again when its modification time, size or inode has changed or
     `reload_soon` was called. A file that cannot be used changes nothing: the keys in force stay, and the log says why,
-    without any key. `principal` may be called by any thread, with or without `start`.
+    without any key. Of one address, `wrong_keys` wrong keys are looked at per minute; 0: any number. `principal` is
+    called by one thread, with or without `start`.
 
     Raises:
         ValueError: a key is wrong (see `KeyRing.parse`), or `file` is no mapping of keys or holds none.
         OSError: `file` cannot be read.
     """
 
-    def __init__(self, keys: Mapping[str, str], file: Path | None = None) -> None:
+    def __init__(self, keys: Mapping[str, str], file: Path | None = None, wrong_keys: int = 0) -> None:
+        self._wrong = WrongKeys(wrong_keys)
         self._keys = dict(keys)
         self._file = file
         self._seen = None if file is None else _signature(file)
@@ -96,13 +125,16 @@ class Authenticator:
         """The keys in force: another object after each reload. What was let in under one ring may not be under it."""
         return self._ring
 
-    def principal(self, headers: Mapping[bytes, bytes]) -> str | None:
+    def principal(self, headers: Mapping[bytes, bytes], address: str | None = None) -> str | None:
         """The principal of a request with these (lower-case) headers; None if no keys are configured.
 
-        `x-api-key` wins over `authorization`: stock clients that are given both send both.
+        `x-api-key` wins over `authorization`: stock clients that are given both send both. `address` is that of the
+        client.
 
         Raises:
-            UnauthenticatedError: the key is missing, empty or unknown.
+            KeyRefused: the key is empty or unknown.
+            TooManyWrongKeys: too many keys of this address were, and this one was not right from there before.
+            UnauthenticatedError: the key is missing.
         """
         ring = self._ring
         if not ring.principals:
@@ -113,9 +145,36 @@ class Authenticator:
             presented = token.strip()
             if scheme.lower() != b"bearer" or not presented:
                 raise UnauthenticatedError("credentials: expected x-api-key or Authorization: Bearer, found neither")
-        if (found := ring.find(presented)) is None:
-            raise UnauthenticatedError("credentials: the key is not known")
+        digest = hashlib.sha256(presented).digest()
+        if (seconds := self._wrong.wait(address, digest)) is not None:
+            raise TooManyWrongKeys(seconds, digest)
+        if not presented or (found := ring.of_digest(digest)) is None:
+            self._wrong.failed(address)
+            raise KeyRefused(digest)
+        self._wrong.succeeded(address, digest)
         return found
+
+    def weaknesses(self) -> list[str]:
+        """What makes the keys in force easy to guess, to read or to replace; without any key."""
+        listed = {} if self._file is None else read_mapping(self._file)
+        plain = [key for key in (*self._keys, *listed) if not key.startswith(HASHED)]
+        found = []
+        if short := sum(len(key) < SHORT_KEY for key in plain):
+            found.append(f"{counted(short, 'API key')} of fewer than {SHORT_KEY} characters: make long random ones")
+        if self._file is not None:
+            if who_may("write", self._file):
+                found.append(f"{self._file}: every user of this machine may write it, and add keys: chmod o-w")
+            if any(not key.startswith(HASHED) for key in listed) and who_may("read", self._file):
+                found.append(
+                    f"{self._file}: every user of this machine may read the keys in it: chmod o-r, or hash them"
+                )
+        return found
+
+    def warn(self) -> None:
+        """Log what `weaknesses` finds. A file that cannot be read now has none that would be news."""
+        with suppress(OSError, ValueError):
+            for weakness in self.weaknesses():
+                _log.warning("API keys: %s", weakness)
 
     def start(self) -> None:
         """Watch the file in a daemon thread. Does nothing without a file, or when the thread runs already."""
@@ -144,6 +203,7 @@ class Authenticator:
             _log.error("%s; the API keys in force stay", error)
             return False
         self._ring = ring
+        self.warn()
         _log.info("API keys read again from %s: %d in force", self._file, len(ring.principals))
         return True
 
@@ -165,10 +225,10 @@ class Authenticator:
             added = KeyRing.parse(listed)
         except ValueError as error:
             raise ValueError(f"api_keys_file {self._file}: {error}") from None
-        known = dict(ring.principals)
-        if any(known.get(digest, name) != name for digest, name in added.principals):
+        known = ring.principals
+        if any(known.get(digest, name) != name for digest, name in added.principals.items()):
             raise ValueError(f"api_keys_file {self._file}: a key belongs to another principal in api_keys")
-        return KeyRing(tuple((known | dict(added.principals)).items()))
+        return KeyRing({**known, **added.principals})
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -7,12 +7,13 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from namespace_server.secret_texts import parse_json, parse_toml
 
@@ -49,6 +50,11 @@ def _digest(entry: str) -> str:
 def read_mapping(path: Path) -> dict[str, object]:
     """The entries of a file. Raises `OSError`; `ValueError` that shows nothing of its text."""
     return _parse(path, _read(path))
+
+
+def who_may(act: Literal["read", "write"], path: Path) -> bool:
+    """Whether every user of the machine may do this with a file."""
+    return bool(path.stat().st_mode & (stat.S_IROTH if act == "read" else stat.S_IWOTH))
 
 
 def _read(path: Path) -> bytes:

@@ -14,8 +14,17 @@ from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import LoggedRequest
-from namespace_server.rest.errors import CLOSING, SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
+from namespace_server.rest.client_address import ClientAddresses
+from namespace_server.rest.errors import (
+    CLOSING,
+    SHOWN_METHOD,
+    CodingUnsupported,
+    HeadTooLarge,
+    OriginRefused,
+    render_error,
+)
 from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO
+from namespace_server.rest.identity import KeyRefused, TooManyWrongKeys
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
@@ -29,13 +38,15 @@ class RequestContext:
 
     A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. So does
     the name of this process with a change that another server handed to it. Of a header that is there more than once
-    the last one counts. Leaves in the scope for the others: `header_map`, the headers by their lower-case names, and
+    the last one counts. Leaves in the scope for the others: `header_map`, the headers by their lower-case names,
+    `client_address`, and
     once the answer has begun `response_start`, the message that began it. The router leaves the `operation`.
     """
 
-    def __init__(self, app: ASGIApp, service: CatalogService) -> None:
+    def __init__(self, app: ASGIApp, service: CatalogService, addresses: ClientAddresses) -> None:
         self._app = app
         self._service = service
+        self._addresses = addresses
         self._prefix = secrets.token_hex(4).encode()
         self._numbers = itertools.count(1)
 
@@ -44,6 +55,7 @@ class RequestContext:
         began = time.perf_counter()
         headers: Headers = dict(scope["headers"])
         scope["header_map"] = headers
+        scope["client_address"] = self._addresses.of(scope)
         request_id = self._request_id(headers)
         addressee = headers.get(FORWARDED_TO)
         is_ours = addressee is not None and addressee == self._service.instance
@@ -93,6 +105,8 @@ def _access(scope: Scope, seconds: float, request_id: bytes) -> LoggedRequest:
         scope.get("principal"),
         None if version is None else version.decode(),
         request_id.decode(),
+        scope["client_address"],
+        scope.get("key_digest"),
     )
 
 
@@ -110,6 +124,8 @@ class ErrorHandler:
             await self._app(scope, body.receive, send)
         except Exception as error:
             if "response_start" not in scope:
+                if isinstance(error, KeyRefused | TooManyWrongKeys):
+                    scope["key_digest"] = error.key_digest
                 status, headers, text = render_error(
                     error,
                     self._service.version_for(scope),
@@ -125,7 +141,17 @@ class ErrorHandler:
 
 
 def check_head(scope: Scope, limit: int) -> None:
-    """Raise `HeadTooLarge` for a request whose path, query and headers have more than `limit` bytes."""
+    """Raise `HeadTooLarge` for a request whose path, query and headers have more than `limit` bytes.
+
+    Raises `InvalidInputError` without a `Host`, and `CodingUnsupported` for a transfer coding beside `chunked`, of
+    which a proxy might see another end (RFC 9112, sections 3.2 and 6.1).
+    """
+    headers: Headers = scope["header_map"]
+    if not headers.get(b"host") and scope["http_version"] == "1.1":  # granian makes an empty one of none
+        raise InvalidInputError("Host: expected one, found none")
+    coding = headers.get(b"transfer-encoding")
+    if coding is not None and coding.strip().lower() != b"chunked":
+        raise CodingUnsupported(f"Transfer-Encoding: expected chunked, found {coding.decode('latin-1')[:80]!r}")
     found = len(scope["raw_path"]) + len(scope["query_string"])
     for name, value in scope["headers"]:
         found += len(name) + len(value)
@@ -137,7 +163,9 @@ class HostGuard:
     """Refuses requests that a web page of another site could send.
 
     Args:
-        hosts: names that `Host` may have, without port; `*.example.org` stands for all names below. Empty: any.
+        hosts: names that `Host` may have, without port; `*.example.org` stands for all names below. Empty: any, unless
+            `near` ones are.
+        near: whether `Host` may also be any IP address, or a name without a dot. No page of the web has such a name.
         origins: origins (`https://host:port`) that may send requests, besides the server's own.
 
     A request whose `Host` is not allowed is refused: another name that resolves to this address (DNS rebinding) must
@@ -145,7 +173,8 @@ class HostGuard:
     it in `Origin` or says so in `Sec-Fetch-Site`, and is refused unless that origin is allowed.
     """
 
-    def __init__(self, hosts: Iterable[str], origins: Iterable[str]) -> None:
+    def __init__(self, hosts: Iterable[str], origins: Iterable[str], *, near: bool = False) -> None:
+        self._near = near
         self._hosts = frozenset(host.lower() for host in hosts)
         self._suffixes = tuple(host[1:] for host in self._hosts if host.startswith("*."))
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
@@ -156,7 +185,7 @@ class HostGuard:
         if len(headers) != len(scope["headers"]) and [name for name, _ in scope["headers"]].count(b"host") > 1:
             raise InvalidInputError("Host: expected one, found several")
         host = headers.get(b"host")
-        if self._hosts:
+        if self._hosts or self._near:
             self._check_host(host)
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
         if origin is not None or site is not None:
@@ -164,8 +193,15 @@ class HostGuard:
 
     def _check_host(self, host: bytes | None) -> None:
         name = host_name(host or b"")
-        if name not in self._hosts and not (self._suffixes and name.endswith(self._suffixes)):
-            raise OriginRefused(f"Host: expected one of {', '.join(sorted(self._hosts))}, found {name[:80]!r}")
+        if not self.allows(name):
+            expected = ", ".join([*sorted(self._hosts), *(["an IP address", "a name without a dot"] * self._near)])
+            raise OriginRefused(f"Host: expected one of {expected}, found {name[:80]!r}")
+
+    def allows(self, name: str) -> bool:
+        """Whether requests may address the server by a name, given in lower case."""
+        if name in self._hosts or (self._suffixes and name.endswith(self._suffixes)):
+            return True
+        return self._near and bool(name) and ("." not in name or is_address(name))
 
     def _check_origin(self, scope: Scope, host: bytes | None, origin: bytes | None, site: bytes | None) -> None:
         if origin is None:
@@ -187,6 +223,15 @@ def host_name(host: bytes) -> str:
         return (urlsplit(f"//{host.decode('latin-1')}").hostname or "").lower()
     except ValueError:
         return ""
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an IP address."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def local_hosts(host: str) -> frozenset[str]:

@@ -102,9 +102,10 @@ def test_the_chart_takes_every_setting() -> None:
     jsonschema.validate(values, schema)
     own = settings_in((CHART / "templates/statefulset.yaml").read_text("utf-8"))
     free = set(schema["properties"]["settings"]["propertyNames"]["enum"])
-    # Keys are a secret, and so a file. The bound of waiting rows is set where `settings` does not.
+    # Keys are a secret, and so a file. The bound of waiting rows, and the names of a server without keys, are set where
+    # `settings` does not.
     assert free | own | {"api_keys"} == Settings.model_fields.keys()
-    assert free & own == {"max_spool_bytes"}
+    assert free & own == {"allowed_hosts", "max_spool_bytes"}
     assert schema["properties"].keys() - {"global"} == values.keys()
     assert not schema["additionalProperties"]
     grace = values["terminationGracePeriodSeconds"]

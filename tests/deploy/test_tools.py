@@ -142,6 +142,15 @@ def test_several_servers_know_each_other(tools: Path, tmp_path: Path) -> None:
     assert dashboard == (REPOSITORY / "deploy/grafana/dashboard.json").read_text()
 
 
+def test_a_server_without_keys_answers_the_names_of_its_services(tools: Path, tmp_path: Path) -> None:
+    objects = rendered(tools, tmp_path, {"root": "s3://b/c", "auth": {"insecure": True}})
+    name = "r-lance-namespace"
+    hosts = yaml.safe_load(environment(objects)["LANCE_NAMESPACE_ALLOWED_HOSTS"])
+    assert hosts[:4] == [name, f"{name}.data", f"{name}.data.svc", f"{name}.data.svc.cluster.local"]
+    [server] = objects["StatefulSet", name]["spec"]["template"]["spec"]["containers"]
+    assert server["readinessProbe"]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": name}]
+
+
 def test_one_server_has_no_peers(tools: Path, tmp_path: Path) -> None:
     objects = rendered(tools, tmp_path, SMALL)
     assert not [name for name in environment(objects) if "PEER" in name]

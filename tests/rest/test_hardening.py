@@ -433,7 +433,7 @@ class TestAccessLog:
             (change, "/v1/table/{id}/declare", 8),
         ):
             assert f"route={route} status=200" in line
-            assert f'principal="ann lee" catalog_version={version} request_id=r1' in line
+            assert f'principal="ann lee" catalog_version={version} client=127.0.0.1 request_id=r1' in line
 
     @pytest.mark.parametrize(
         "request_",

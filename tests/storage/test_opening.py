@@ -10,7 +10,7 @@ import pytest
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
-from lance_core.storage.opening import open_store
+from lance_core.storage.opening import open_store, shown_uri
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.services.options import (
     Options,
@@ -158,3 +158,13 @@ def test_pylance_finds_our_objects_on_azure(azurite: Emulator) -> None:
     store = open_store(azurite.new_root(), azurite.storage_options)
     check_against_pylance(store, azurite.storage_options)
     store.close()
+
+
+@pytest.mark.parametrize("uri", ["s3://user:SECRET@bucket/x", "gs://:SECRET@b", "nope://u:SECRET@b/x?k=SECRET"])
+def test_a_secret_in_a_uri_is_refused_and_not_shown(uri: str) -> None:
+    with pytest.raises(StorageError) as refused:
+        open_store(uri)
+    assert "SECRET" not in str(refused.value)
+    assert shown_uri("abfss://container@account.dfs.core.windows.net/p") == (
+        "abfss://container@account.dfs.core.windows.net/p"
+    )

@@ -190,6 +190,10 @@ def decode_object(data: bytes, limits: RequestLimits, *, values: int, optional: 
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
+        if "enough memory" in str(error):
+            raise ServiceUnavailableError(
+                "request body: the server has not enough memory to read it; nothing was done, try again"
+            ) from None
         raise InvalidInputError(f"request body: expected a JSON object, found invalid JSON ({error})") from None
     if openers > limits.depth:
         _check_depth(value, limits.depth)
