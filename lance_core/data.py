@@ -12,7 +12,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import lance
 import pyarrow as pa
@@ -30,12 +32,16 @@ from lance_core.proto import lance_table_pb2 as pb
 DATA_STORAGE_VERSION = "2.2"
 """The data file version of new tables."""
 
+_DICTIONARY = b"dict:"
+"""What the logical type of a dictionary column begins with."""
 _COMPRESSION = b"lance-encoding:compression"
 _DELETION_KINDS = {"array": pb.DeletionFile.ARROW_ARRAY, "bitmap": pb.DeletionFile.BITMAP}
 _READ_BATCH_ROWS = 65_536
 _DESCRIPTOR = ["kind", "position", "size", "blob_id", "blob_uri"]
 _EXTERNAL_BLOB = 3
 """The kind, in the descriptor of a blob, of one that is a file elsewhere."""
+_DECODED_BYTES = 16 << 20
+_READ_AHEAD_BYTES = 64 << 20
 _file_numbers = itertools.count()
 
 
@@ -136,7 +142,21 @@ def open_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str]
     have a wrong number and naming scheme, which makes the table unreadable.
     """
     options = None if storage_options is None else dict(storage_options)
-    return lance.LanceDataset(uri, serialized_manifest=serialized_manifest(file), storage_options=options)
+    manifest = serialized_manifest(file)
+    return lance.LanceDataset(unpublished_uri(uri, manifest), serialized_manifest=manifest, storage_options=options)
+
+
+def unpublished_uri(uri: str, manifest: bytes) -> str:
+    """The URI through which pylance opens a version whose manifest file may not exist; see `serialized_manifest`.
+
+    Pylance opens the file of the version for each table with a dictionary column, though since version 2.0 of the data
+    format no dictionary is in there: it reads nothing. Through its object store interface the file is not opened before
+    something is read. Files of a local table are opened at once otherwise.
+    """
+    scheme, separator, path = uri.partition("://")
+    if _DICTIONARY not in manifest or (separator and scheme != "file"):
+        return uri
+    return f"file-object-store://{path if separator else quote(str(Path(uri).absolute()))}"
 
 
 def count_staged(
@@ -218,6 +238,47 @@ def execute_compaction(dataset: lance.LanceDataset, task: str) -> str:
     """Write the data files of a compaction task. Returns its result as pylance's JSON. Commits nothing."""
     with _storage_errors(f"{dataset.uri}: fragments cannot be compacted"):
         return str(CompactionTask.from_json(task).execute(dataset).json())
+
+
+def compacted_rows(dataset: lance.LanceDataset, result: str) -> tuple[int, int]:
+    """The rows that an executed task was to copy, and those that its new fragments give back; see `decoded_rows`."""
+    executed = RewriteResult.from_json(result)
+    return sum(each.num_rows for each in executed.original_fragments), decoded_rows(dataset, executed.new_fragments)
+
+
+def decoded_rows(
+    dataset: lance.LanceDataset, fragments: Iterable[FragmentMetadata], columns: Sequence[str] | None = None
+) -> int:
+    """Read all rows of fragments that no version names yet, and count them. Of blobs only the descriptions are read.
+
+    `dataset` has their schema and place. Takes memory for some batches. Raises `CorruptFile` for what cannot be read.
+    """
+    new = [fragment for fragment in fragments if fragment.physical_rows]
+    if not new:
+        return 0
+    manifest = pb.Manifest.FromString(dataset._ds.serialized_manifest())  # noqa: SLF001 - what a handle is pickled with
+    del manifest.fragments[:]
+    manifest.fragments.extend(map(fragment_message, new))
+    for number, message in enumerate(manifest.fragments):
+        message.id = number
+    encoded = serialized_manifest(ManifestFile(b"", manifest, None, None))
+    try:
+        opened = lance.LanceDataset(
+            unpublished_uri(dataset.uri, encoded),
+            serialized_manifest=encoded,
+            storage_options=dataset._storage_options,  # noqa: SLF001
+        )
+        batches = opened.scanner(
+            columns=None if columns is None else list(columns),
+            batch_size_bytes=_DECODED_BYTES,
+            io_buffer_size=_READ_AHEAD_BYTES,
+        ).to_batches()
+        return sum(batch.num_rows for batch in batches)
+    except BaseException as error:
+        if _is_refusal(error):
+            files = ", ".join(file.path for fragment in new for file in fragment.files)
+            raise CorruptFile(f"data files {files[:200]} cannot be read again: {error}") from error
+        raise
 
 
 def rewrite_group(result: str) -> pb.Transaction.Rewrite.RewriteGroup:

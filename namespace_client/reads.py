@@ -106,6 +106,9 @@ class CatalogReads:
     ) -> pa.Table:
         """Read rows into memory.
 
+        A column of blobs comes as descriptions of them: place and size. `dataset` has their bytes:
+        `dataset(table).scanner(blob_handling="all_binary")`, or `take_blobs` for some rows.
+
         Args:
             table: Name of the table.
             columns: Names of the columns, all columns if None.
@@ -118,13 +121,14 @@ class CatalogReads:
         Raises:
             InvalidCall: The table has no version, or no such column, or the filter is none.
         """
+        from table_data.arrow.batch_sizes import BATCH_BYTES
         from table_data.pylance_errors import explained
 
         opened = self._open(table, branch, tag, version)
         with explained(f"read of {Name(opened.state.id)}"):
             opened.require_head()
             chosen = None if columns is None else list(columns)
-            return opened.dataset().to_table(columns=chosen, filter=filter, limit=limit)
+            return opened.dataset().to_table(columns=chosen, filter=filter, limit=limit, batch_size_bytes=BATCH_BYTES)
 
     def dataset(
         self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None

@@ -455,7 +455,7 @@ class MultiTableTransaction(DistributedTransaction):
             if vectors is not None:
                 if rows is None or schema is not None:
                     raise InvalidCall("vectors: expected rows, and no schema, which has the types of its columns")
-                rows = with_vectors(staging.rows_of(rows), vectors)
+                rows = with_vectors(staging.validated_rows(rows), vectors)
             operation = staging.stage_table(
                 changes.uri,
                 rows,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Append, Overwrite, decode_operation, encode_transaction
 from table_data import staging
+from table_data.arrow.dictionaries import widened
 from table_data.arrow.fitting import ArrowRows, write_fitted
 from table_data.batch_operations import TableId
 from table_data.errors import InvalidCall
@@ -109,10 +110,14 @@ class RowWriter:
             if self.mode == "append":
                 dataset = self._opened()
                 operation: Append | Overwrite = write_fitted(
-                    self.name, parts, dataset.schema, lambda rows: Append(staging.stage_rows(dataset, rows))
+                    self.name,
+                    parts,
+                    dataset.schema,
+                    lambda rows: Append(staging.stage_rows(dataset, rows, checked=True)),
                 )
             else:
-                operation = write_fitted(self.name, parts, self.schema, self._whole_table)
+                wide = None if self.schema is None else widened(self.schema)
+                operation = write_fitted(self.name, parts, wide, self._whole_table)
         return WrittenRows.of(operation)
 
     def joined(self, parts: Sequence[WrittenRows]) -> Append | Overwrite:
@@ -137,7 +142,7 @@ class RowWriter:
 
     def _whole_table(self, data: Any) -> Overwrite:
         return staging.stage_table(
-            self.uri, data, self.schema, self.data_version, self.storage_options, exists=self.exists
+            self.uri, data, self.schema, self.data_version, self.storage_options, exists=self.exists, checked=True
         )
 
     def _opened(self) -> lance.LanceDataset:

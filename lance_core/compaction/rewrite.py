@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyroaring import BitMap, BitMap64
 
@@ -11,8 +12,9 @@ from lance_core import data
 from lance_core.commit.durability import added_files
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.scratch import Scratch, with_base, without_base
-from lance_core.errors import UnsupportedFeature
+from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import data_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
@@ -52,6 +54,7 @@ def prepare_compaction(
 ) -> PreparedCompaction | None:
     """Write the compacted files of the version `file`, and prepare the transaction that adds them. Commits nothing.
 
+    What was written is read again, all rows and columns of it, before anything may take the place of the old fragments.
     The transaction is for `commit_transaction`, `stage_commit` or a batch. It conflicts with concurrent changes of the
     same fragments; `discard_compaction` removes its files if it was rejected.
 
@@ -70,6 +73,7 @@ def prepare_compaction(
     Raises:
         UnsupportedFeature: This engine cannot write the table, its indices refer to earlier compactions, or pylance
             cannot reach the store.
+        CorruptFile: Pylance wrote something else than the rows. The files written are removed.
         StorageError: Pylance cannot read or write.
     """
     _check_table(store, file)
@@ -79,13 +83,13 @@ def prepare_compaction(
     indices = file.indices.indices if file.indices is not None else ()
     if not any(index.name not in SYSTEM_INDICES for index in indices):
         tasks = options.limited(data.plan_compaction(handle, wanted))
-        groups = _number_later(data.execute_compaction(handle, task) for task in tasks)
+        groups = _number_later(_execute(store, base, handle, tasks))
         return _prepared(store, base, file, Rewrite(groups)) if groups else None
     # A handle on a bare manifest has no indices, and pylance merges only fragments that the same indices cover.
     with Scratch(store, base, file, storage_options) as scratch:
         planned = options.limited(data.plan_compaction(scratch.open(), wanted))
         tasks = [without_base(task, scratch.base_id) for task in planned]
-    results = [data.execute_compaction(handle, task) for task in tasks]
+    results = _execute(store, base, handle, tasks)
     groups = _number_later(results)
     if not groups:
         return None
@@ -118,6 +122,23 @@ def live_rows(files: TableFiles, manifest: pb.Manifest, group: pb.Transaction.Re
 def discard_compaction(store: ObjectStore, prepared: PreparedCompaction) -> None:
     """Remove the files of a compaction whose transaction was rejected. Not for one whose outcome is unknown."""
     store.delete_all(prepared.files)
+
+
+def _execute(store: ObjectStore, base: str, handle: Any, tasks: Iterable[str]) -> list[str]:
+    """Execute tasks and read what they wrote. Raises `CorruptFile`, after it removed the files."""
+    results: list[str] = []
+    for task in tasks:
+        results.append(data.execute_compaction(handle, task))
+        try:
+            wanted, found = data.compacted_rows(handle, results[-1])
+            if wanted != found:
+                raise CorruptFile(f"expected {wanted} rows in the new fragments, found {found}")
+        except CorruptFile as error:
+            new = [fragment for result in results for fragment in data.rewrite_group(result).new_fragments]
+            store.delete_all([data_path(base, file.path) for fragment in new for file in fragment.files])
+            old = [fragment.id for fragment in data.rewrite_group(results[-1]).old_fragments]
+            raise CorruptFile(f"compaction of fragments {old[:20]}: nothing was committed: {error}") from error
+    return results
 
 
 def _check_table(store: ObjectStore, file: ManifestFile) -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from numpy import float32
+
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
+from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
 from namespace_server.maintenance.policy import Policy
 
 _FEW: Final = 2
@@ -25,7 +27,7 @@ class FragmentPlan:
         deleted: Fragments that it rewrites because many of their rows are deleted.
         size: Bytes of their data files, as far as the manifest tells.
         target_rows: Rows of a new fragment.
-        reserved: Fragment ids that the new fragments may take, if an index covers the old ones; else 0.
+        reserved: Fragment ids that the new fragments may take, if an index covers some of the old ones; else 0.
     """
 
     small: int
@@ -46,23 +48,28 @@ def plan_fragments(file: ManifestFile, policy: Policy) -> FragmentPlan | None:
     """The fragments of a version that are worth rewriting; None if there are too few.
 
     Pylance decides in the end. As it does, this joins neighbours only, and only those that the same index segments
-    cover. Raises `CorruptFile` for a manifest that cannot be decoded.
+    cover. A version whose indices refer to fragments from before a compaction is left alone. Raises `CorruptFile` for a
+    manifest that cannot be decoded.
     """
     if not policy.compact or (len(file.outline.fragments) < policy.min_fragments and not file.facts.deletion_files):
         return None
+    if file.indices is not None and any(index.name == FRAGMENT_REUSE for index in file.indices.indices):
+        return None
     target = _target_rows(file.manifest.fragments, policy)
-    small = deleted = size = reserved = 0
+    small = deleted = size = new = 0
+    is_covered = False
     for run in _runs(file, target, policy):
         if len(run) < _FEW and not run[0].is_deleted:
             continue
         deleted += sum(fragment.is_deleted for fragment in run)
         small += sum(not fragment.is_deleted for fragment in run)
         size += sum(_size(fragment.message) for fragment in run)
-        if run[0].coverage:
-            reserved += sum(fragment.message.physical_rows // target + 1 for fragment in run)
+        new += sum(fragment.message.physical_rows // target + 1 for fragment in run)
+        is_covered |= bool(run[0].coverage)
     if small < policy.min_fragments and not deleted:
         return None
-    return FragmentPlan(small, deleted, size, target, reserved)
+    # One Rewrite has all runs. If it rewrites an index, the new fragments of all of them need an id before.
+    return FragmentPlan(small, deleted, size, target, new if is_covered else 0)
 
 
 def _runs(file: ManifestFile, target: int, policy: Policy) -> Iterator[list[_Fragment]]:
@@ -75,7 +82,7 @@ def _runs(file: ManifestFile, target: int, policy: Policy) -> Iterator[list[_Fra
 
     def candidate(message: pb.DataFragment) -> _Fragment | None:
         rows = message.physical_rows
-        is_deleted = message.deletion_file.num_deleted_rows > policy.deleted_share * rows
+        is_deleted = _is_above(message.deletion_file.num_deleted_rows, rows, policy.deleted_share)
         if not rows or not (is_deleted or rows < target):
             return None
         coverage = tuple(number for number, covered in enumerate(segments) if message.id in covered)
@@ -85,6 +92,11 @@ def _runs(file: ManifestFile, target: int, policy: Policy) -> Iterator[list[_Fra
     for coverage, run in groupby(candidates, lambda found: None if found is None else found.coverage):
         if coverage is not None:
             yield [fragment for fragment in run if fragment is not None]
+
+
+def _is_above(deleted: int, rows: int, share: float) -> bool:
+    """Whether a share of the rows is deleted, in numbers of 32 bits as Lance compares them."""
+    return bool(deleted) and bool(rows) and bool(float32(deleted) / float32(rows) > float32(share))
 
 
 def _target_rows(fragments: Sequence[pb.DataFragment], policy: Policy) -> int:

@@ -49,6 +49,10 @@ _DISTURBED: Final = frozenset({"delete", "update", "merge", "data_replacement", 
 """Operations that must be done again if a Rewrite of their fragments is committed meanwhile. None: not known."""
 _DISTURBED_BY_INDEX: Final = frozenset({"data_replacement", "create_index", None})
 """Operations that must be done again if an index over the same rows is committed meanwhile. None: not known."""
+_GONE: Final = (ConcurrentModificationError, TableNotFoundError, TableVersionNotFoundError)
+"""Work that other writers have made void."""
+_UNUSED_SECONDS: Final = 86_400
+"""Time in which a reservation of fragment ids that no Rewrite followed is not repeated."""
 _COMPACT: Final = "maintenance: compact"
 _INDICES: Final = "maintenance: optimise indices"
 
@@ -216,10 +220,16 @@ class Maintenance:
         """Compact a table, then extend its indices."""
         outcome = _outcome(first, TableStatus.DONE)
         try:
-            candidate = self._compact_all(first, outcome, is_over, forced=forced)
+            try:
+                candidate = self._compact_all(first, outcome, is_over, forced=forced)
+            except (LanceNamespaceError, LanceCoreError) as error:
+                if isinstance(error, _GONE):
+                    raise
+                outcome.status, outcome.reason = TableStatus.FAILED, str(error)
+                candidate = first
             if candidate is not None and candidate.indices is not None and not is_over():
                 self._optimize_indices(candidate, candidate.indices, outcome, forced=forced)
-        except (ConcurrentModificationError, TableNotFoundError, TableVersionNotFoundError) as error:
+        except _GONE as error:
             outcome.status, outcome.reason = TableStatus.GIVEN_UP, str(error)
         except (LanceNamespaceError, LanceCoreError) as error:
             outcome.status, outcome.reason = TableStatus.FAILED, str(error)
@@ -234,6 +244,8 @@ class Maintenance:
             if not forced and self._is_left(candidate, _DISTURBED, outcome):
                 break
             if candidate.plan.reserved > reserved.count:
+                if not forced and self._is_repeated(candidate, outcome):
+                    break
                 reserved = self._reserve(candidate)
             if not self._compact(candidate, candidate.plan, reserved, outcome):
                 break
@@ -249,6 +261,23 @@ class Maintenance:
             return False
         outcome.status = TableStatus.BUSY
         outcome.reason = f"version {version} was committed less than {candidate.policy.quiet_seconds} s ago"
+        return True
+
+    def _is_repeated(self, candidate: _Candidate, outcome: TableOutcome) -> bool:
+        """Whether the newest version is a reservation that no Rewrite followed: a run that failed, or is at work.
+
+        Each further reservation would be one more version for nothing.
+        """
+        head = self.table.refresh().head(candidate.table_id)
+        if head is None or head.timestamp_ms <= (self.now() - _UNUSED_SECONDS) * 1000:
+            return False
+        if self._manifest(head).operation != "reserve_fragments":
+            return False
+        outcome.status = TableStatus.FAILED
+        outcome.reason = (
+            f"version {head.version} reserved fragment ids for a compaction that failed or has not ended: "
+            "expected another change of the table, a day to pass or --force before the next one"
+        )
         return True
 
     def _disturbed(self, candidate: _Candidate, disturbed: frozenset[str | None]) -> int | None:

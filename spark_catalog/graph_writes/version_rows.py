@@ -24,6 +24,7 @@ from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tables.scans import ROW_ADDRESS, Scan
 from spark_catalog.tasks.staging import StageTarget
 from table_data import staging
+from table_data.arrow.batch_sizes import BATCH_BYTES
 from table_data.composition import take_step
 from table_data.descriptions import append_operation, overwrite_operation
 
@@ -90,6 +91,7 @@ class VersionRows:
                 fragments=fragments,
                 with_row_address=addresses,
                 batch_size=_BATCH_ROWS,
+                batch_size_bytes=BATCH_BYTES,
             ).to_batches()
 
     def read(self, columns: Sequence[str], predicate: str | None = None, *, addresses: bool = False) -> pa.Table:

@@ -26,6 +26,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.row_ids import encode_row_ids
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tasks.staging import FILE_ROWS, StageTarget, fit_batch
+from table_data.arrow.storable import check_readable_types
 from table_data.descriptions import new_fragments
 
 ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
@@ -225,6 +226,7 @@ def _written(write: RowWrite, batches: _Batches) -> list[Any]:
             refusals.append(error)
             raise
 
+    check_readable_types(write.schema, DATA_STORAGE_VERSION)
     reader = pa.RecordBatchReader.from_batches(write.schema, watched())
     sizes = {"max_rows_per_file": write.max_rows_per_file, "max_bytes_per_file": write.max_bytes_per_file}
     try:

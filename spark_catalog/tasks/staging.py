@@ -31,6 +31,7 @@ from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tasks.arrow_batches import unmeasured_batches
 from table_data.arrow.fitting import fit_columns
 from table_data.arrow.memory import readable_by_lance
+from table_data.arrow.storable import check_readable_types
 
 if TYPE_CHECKING:
     import lance
@@ -195,7 +196,11 @@ def _decode_rows(data: bytes) -> pa.Table:
 
 
 def write_files(rows: pa.RecordBatchReader, target: StageTarget) -> list[FragmentMetadata]:
-    """Write rows in the schema of the target as data files. Readers do not see them."""
+    """Write rows in the schema of the target as data files. Readers do not see them.
+
+    Raises `InvalidCall` for a column that Lance would not give back.
+    """
+    check_readable_types(target.schema, DATA_STORAGE_VERSION)
     options = {
         "schema": target.schema,
         "max_rows_per_file": target.max_rows_per_file,

@@ -7,6 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
+BATCH_BYTES: Final = 64 << 20
+"""Bytes of a batch of a scan, about. A column of a batch must stay below 2 GiB, whatever its values are."""
 _BATCH_BITS: Final = 8 * (4 << 20)
 _DEFAULT: Final = 8192
 _MOST: Final = 65_536

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-_INDEX: Final = pa.int32()
-"""The type of indices that are made wider."""
+from table_data.arrow.dictionaries import has_dictionary, widened
 
 
 def write_file(rows: pa.Table | pa.RecordBatchReader, sink: Any) -> None:
@@ -18,14 +17,14 @@ def write_file(rows: pa.Table | pa.RecordBatchReader, sink: Any) -> None:
     their own. Together they may have more values than indices of 8 or 16 bits can count: a table gets wider ones then.
     A stream gets them in any case, since its schema is written before its values are known.
     """
-    if not any(map(_has_dictionary, rows.schema.types)):
+    if not any(map(has_dictionary, rows.schema.types)):
         batches: Iterator[pa.RecordBatch] = iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
         schema = rows.schema
     elif isinstance(rows, pa.Table):
         unified = _unified(rows)
         schema, batches = unified.schema, iter(unified.to_batches())
     else:
-        schema = _widened(rows.schema)
+        schema = widened(rows.schema)
         batches = _with_one_dictionary(batch.cast(schema) for batch in rows)
     batch = next(batches, None)
     writer = pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
@@ -39,7 +38,7 @@ def _unified(rows: pa.Table) -> pa.Table:
     try:
         return rows.unify_dictionaries()
     except pa.ArrowInvalid:  # more values than the indices can count
-        return rows.cast(_widened(rows.schema)).unify_dictionaries()
+        return rows.cast(widened(rows.schema)).unify_dictionaries()
 
 
 def _with_one_dictionary(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,27 +72,3 @@ def _seed(array: pa.Array) -> pa.Array:
 def _zero(kind: pa.DataType) -> pa.Array:
     """One value of a type: an empty text, the number 0."""
     return pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])
-
-
-def _has_dictionary(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return True
-    return any(_has_dictionary(kind.field(place).type) for place in range(kind.num_fields))
-
-
-def _widened(schema: pa.Schema) -> pa.Schema:
-    """The schema with indices of 32 bits where there are less."""
-    return pa.schema([field.with_type(_wide(field.type)) for field in schema], metadata=schema.metadata)
-
-
-def _wide(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind) and kind.index_type.bit_width < _INDEX.bit_width:
-        return pa.dictionary(_INDEX, kind.value_type, kind.ordered)
-    if pa.types.is_struct(kind):
-        fields = [kind.field(place) for place in range(kind.num_fields)]
-        return pa.struct([field.with_type(_wide(field.type)) for field in fields])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_wide(kind.value_type)))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_wide(kind.value_type)))
-    return kind

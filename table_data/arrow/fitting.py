@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from table_data.arrow.intake import validated
 from table_data.arrow.memory import readable_by_lance
 from table_data.errors import InvalidCall
 
@@ -35,10 +36,12 @@ def fit_columns(
 ) -> Any:
     """Cast a batch (or table) to a schema. Columns are matched by name; those of `filled` may be missing, for nulls.
 
-    Raises `InvalidCall` for a missing or surplus column, a value out of the range of its type, or a null in a column
-    that must not have nulls, by the schema or by `required`. Lance itself does not refuse such nulls.
+    Raises `InvalidCall` for a missing or surplus column, a value that is not `validated` or out of the range of its
+    type, or a null in a column that must not have nulls, by the schema or by `required`. Lance itself does not refuse
+    such nulls.
     """
     check_columns(name, batch.schema.names, schema, filled)
+    validated(batch)
     columns = []
     for wanted in schema:
         if wanted.name in filled and wanted.name not in batch.schema.names:

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
-
-
-def readable_rows(rows: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
-    """Rows whose columns are `readable_by_lance`. A stream stays one."""
-    if not any(_holds_decimal(field.type) for field in rows.schema):
-        return rows
-    if isinstance(rows, pa.Table):
-        return pa.table([readable_by_lance(column) for column in rows.columns], schema=rows.schema)
-
-    def readable() -> Iterator[pa.RecordBatch]:
-        for batch in rows:
-            yield pa.RecordBatch.from_arrays(
-                [readable_by_lance(column) for column in batch.columns], schema=rows.schema
-            )
-
-    return pa.RecordBatchReader.from_batches(rows.schema, readable())
 
 
 def readable_by_lance(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The same values in memory that Lance reads; a copy where they lie in another way.
 
     Lance needs decimals at multiples of 16 bytes. Arrow streams and files, Spark and Ray align them to 8. Spark 4.1
-    leaves out the offsets of nested columns without elements, which Lance needs.
+    leaves out the offsets of nested columns without elements, which Lance needs. Of a part of a column, Lance takes the
+    wrong rows of a struct in a struct.
     """
+    if not (pa.types.is_nested(column.type) or pa.types.is_decimal(column.type)):
+        return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([readable_by_lance(chunk) for chunk in column.chunks], column.type)
     if _has_empty_part(column):
         return column.take(pa.array(range(len(column)), pa.int64()))
     if _holds_decimal(column.type) and any(part is not None and part.address % 16 for part in column.buffers()):
         return pa.concat_arrays([column])
-    return column
+    return pa.concat_arrays([column]) if _has_nested_part(column) else column
+
+
+def _has_nested_part(column: pa.Array) -> bool:
+    """Whether a struct that is a part of a longer one has other columns of parts in it."""
+    if isinstance(column, pa.StructArray):
+        fields = [column.field(number) for number in range(column.type.num_fields)]
+        if column.offset and any(pa.types.is_nested(field.type) for field in fields):
+            return True
+        return any(map(_has_nested_part, fields))
+    if isinstance(column, (pa.ListArray, pa.LargeListArray, pa.MapArray)):
+        return _has_nested_part(column.values)
+    return False
 
 
 def _has_empty_part(column: pa.Array) -> bool:

@@ -30,7 +30,7 @@ def merge_insert_into_table(changes: TableChanges, request: MergeInsert, rows: A
         inserted = replace_rows(changes, body, "merge")
         return {"num_updated_rows": 0, "num_inserted_rows": inserted, "num_deleted_rows": 0}
     head = changes.require_head()
-    merged = staging.stage_merge(changes.dataset(), head.outline, body.rows(), clauses)
+    merged = staging.stage_merge(changes.dataset(), head.outline, body.rows(), clauses, checked=True)
     body.check()
     counts = {
         "num_updated_rows": merged.updated,

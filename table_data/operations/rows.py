@@ -29,7 +29,7 @@ def insert_into_table(changes: TableChanges, request: Insert, rows: ArrowBody | 
     mode = mode_of(request.get("mode"), _MODES)
     if mode == "overwrite" or not changes.has_version:
         return {"num_inserted_rows": replace_rows(changes, body, f"insert ({mode})")}
-    fragments = staging.stage_rows(changes.dataset_of_layout(), body.rows())
+    fragments = staging.stage_rows(changes.dataset_of_layout(), body.rows(), checked=True)
     body.check()
     if fragments:
         changes.take("insert (append)", Append(fragments), message=None)
@@ -45,6 +45,7 @@ def replace_rows(changes: TableChanges, body: ArrowBody, call: str, data_version
         data_version or changes.data_version,
         changes.options,
         exists=changes.has_version,
+        checked=True,
     )
     body.check()
     if data_version is not None and not operation.fragments:

@@ -24,7 +24,16 @@ from table_data.staging.handles import ReadOnlyTable, expression_of, open_local,
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
 from table_data.staging.row_sets import RowSet
-from table_data.staging.rows import data_format, reader_of, rows_of, stage_delete, stage_rows, stage_table, stage_update
+from table_data.staging.rows import (
+    data_format,
+    reader_of,
+    rows_of,
+    stage_delete,
+    stage_rows,
+    stage_table,
+    stage_update,
+    validated_rows,
+)
 
 __all__ = [
     "MAX_CLAIMED_KEYS",
@@ -49,4 +58,5 @@ __all__ = [
     "stage_rows",
     "stage_table",
     "stage_update",
+    "validated_rows",
 ]

@@ -7,13 +7,18 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.udf import BatchUDF
 
-from lance_core.data import fragment_message, schema_fields
+from lance_core.data import arrow_schema, fragment_message, schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Merge
+from table_data.arrow.dictionaries import widened
+from table_data.arrow.intake import Refusals, for_lance, refused_as_such
+from table_data.arrow.storable import check_storable
 from table_data.errors import InvalidCall
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import check_results
+from table_data.staging.rows import rows_of
 
 
 def stage_columns(
@@ -22,10 +27,12 @@ def stage_columns(
     """Add columns: SQL expressions by name, a function over batches, or a schema for columns of nulls.
 
     Raises `InvalidCall` if a column exists already, if a function is given for a table without fragments, for a wrong
-    expression, and for integer arithmetic that overflows.
+    expression, for integer arithmetic that overflows, and for values that Lance does not give back.
     """
     if isinstance(columns, pa.Field):
         columns = pa.schema([columns])
+    if isinstance(columns, pa.Schema):
+        columns = widened(columns)
     if isinstance(columns, (Mapping, pa.Schema)):
         _check_new_names(dataset.schema.names, columns if isinstance(columns, Mapping) else columns.names)
     if isinstance(columns, Mapping):
@@ -38,18 +45,41 @@ def stage_columns(
         computed = dataset.scanner(columns=dict(columns), with_row_address=True).projected_schema
         columns = pa.schema([computed.field(name).with_nullable(True) for name in columns])
     if isinstance(columns, pa.Schema):
+        check_storable(columns, dataset.data_storage_version)
         added = _renumbered(schema_fields(columns), next_field_id(manifest))
         return _with_fields(manifest, (*manifest.fields, *added), tuple(manifest.fragments))
     if not fragments:
         raise InvalidCall("columns computed by a function for a table without rows: give a schema instead")
     read = None if read_columns is None else list(read_columns)
-    made = [fragment.merge_columns(columns, columns=read) for fragment in fragments]
-    _, (_, *fields) = made[0][1].__reduce__()
-    return _with_fields(
-        manifest,
-        tuple(pb.Field.FromString(field) for field in fields),
-        tuple(fragment_message(fragment) for fragment, _ in made),
-    )
+    with refused_as_such() as refusals:
+        values = columns if isinstance(columns, Mapping) else _from_outside(columns, refusals)
+        made = [fragment.merge_columns(values, columns=read) for fragment in fragments]
+    _, (_, *encoded) = made[0][1].__reduce__()
+    fields = tuple(pb.Field.FromString(field) for field in encoded)
+    stored = arrow_schema(fields)
+    new = [stored.field(name) for name in stored.names if name not in dataset.schema.names]
+    check_storable(pa.schema(new), dataset.data_storage_version)
+    return _with_fields(manifest, fields, tuple(fragment_message(fragment) for fragment, _ in made))
+
+
+def _from_outside(columns: Any, refusals: Refusals) -> Any:
+    """The values of a function, of a `BatchUDF` or of rows, as Lance takes them; see `for_lance`."""
+    if not isinstance(columns, BatchUDF) and not callable(columns):
+        return for_lance(rows_of(columns), refusals)
+    function = columns.func if isinstance(columns, BatchUDF) else columns
+
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        found = function(batch)
+        try:
+            return for_lance(
+                found if isinstance(found, pa.RecordBatch) else pa.RecordBatch.from_pandas(found), refusals
+            )
+        except InvalidCall as refusal:
+            refusals.append(refusal)
+            raise
+
+    schema = columns.output_schema if isinstance(columns, BatchUDF) else None
+    return BatchUDF(compute, None if schema is None else widened(schema))
 
 
 def next_field_id(manifest: pb.Manifest) -> int:

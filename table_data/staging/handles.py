@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 import lance
 
+from lance_core.data import unpublished_uri
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from table_data.errors import InvalidCall
 from table_data.sql.expressions import SameNames, SqlExpression, same_names_of, sql_expression
@@ -141,4 +142,5 @@ def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lanc
 
 def open_serialized(uri: str, manifest: bytes, options: Mapping[str, str]) -> lance.LanceDataset:
     """See `open_local`; `manifest` is what `serialized_manifest` gives."""
-    return ReadOnlyTable(uri, serialized_manifest=manifest, storage_options=dict(options) or None)
+    place = unpublished_uri(uri, manifest)
+    return ReadOnlyTable(place, serialized_manifest=manifest, storage_options=dict(options) or None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -9,7 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from table_data.arrow.batch_sizes import batch_rows
+from table_data.arrow.batch_sizes import BATCH_BYTES, batch_rows
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import OverflowCheck
 from table_data.staging.sql_casts import cast_expressions
@@ -21,6 +22,7 @@ _MANY: Final = 1 << 20
 """Values of a table: to read fewer takes less time than to look for the rows first."""
 _MOST: Final = 8192
 """Rows that are taken at once: as many as pylance reads at once."""
+_MOST_OF_ANY_SIZE: Final = 1024
 _ROWS_PER_RUN: Final = 4096
 """To take rows that follow one another takes less time than to read so many rows of the same columns."""
 
@@ -44,9 +46,9 @@ def matching_rows(
     found = None if where is None or rows * len(expressions) < _MANY else _few(dataset, where)
     few = found is not None and bool(found.num_rows) and _runs(found) * _ROWS_PER_RUN <= rows
 
-    def read(columns: Mapping[str, str]) -> pa.RecordBatch | pa.RecordBatchReader:
+    def read(columns: Mapping[str, str]) -> pa.RecordBatchReader:
         computed = {**columns, **check.columns}
-        return _take(dataset, computed, found) if few else _scanner(dataset, computed, where).to_reader()
+        return _taken(dataset, computed, found) if few else _scanner(dataset, computed, where).to_reader()
 
     if found is None or found.num_rows:
         matching = read(expressions)
@@ -55,7 +57,7 @@ def matching_rows(
         if casts:
             matching = read({**expressions, **casts})
         some = False
-        for batch in [matching] if isinstance(matching, pa.RecordBatch) else matching:
+        for batch in matching:
             some = some or bool(batch.num_rows)
             yield check.check(batch)
         if some:
@@ -74,6 +76,7 @@ def _scanner(dataset: lance.LanceDataset, columns: Mapping[str, str], where: str
         with_row_address=True,
         with_row_id=dataset.has_stable_row_ids,
         batch_size=batch_rows(dataset.schema, None),
+        batch_size_bytes=BATCH_BYTES,
         fragment_readahead=_FRAGMENTS_AHEAD,
     )
 
@@ -88,6 +91,7 @@ def matching_addresses(dataset: lance.LanceDataset, where: str, *, with_ids: boo
         with_row_address=True,
         with_row_id=with_ids,
         batch_size=size,
+        batch_size_bytes=BATCH_BYTES,
         fragment_readahead=_FRAGMENTS_AHEAD,
     ).to_reader()
 
@@ -107,6 +111,14 @@ def _few(dataset: lance.LanceDataset, where: str) -> pa.Table | None:
 def _runs(found: pa.Table) -> int:
     """The number of runs of rows that follow one another."""
     return int(np.count_nonzero(np.diff(found.column(ADDRESS).to_numpy()) != 1)) + 1
+
+
+def _taken(dataset: lance.LanceDataset, columns: Mapping[str, str], wanted: pa.Table) -> pa.RecordBatchReader:
+    """The wanted rows, at once if their columns have values of one width: others may be of any size."""
+    most = _MOST if batch_rows(dataset.schema, None) is not None else _MOST_OF_ANY_SIZE
+    parts = (_take(dataset, columns, wanted.slice(start, most)) for start in range(0, wanted.num_rows, most))
+    first = next(parts)
+    return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], parts))
 
 
 def _take(dataset: lance.LanceDataset, columns: Mapping[str, str], wanted: pa.Table) -> pa.RecordBatch:

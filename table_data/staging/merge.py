@@ -14,11 +14,13 @@ import pyarrow as pa
 from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Delete, Update
+from table_data.arrow.intake import for_lance, refused_as_such
+from table_data.arrow.storable import check_readable_types
 from table_data.descriptions import delete_operation, update_operation
 from table_data.errors import InvalidCall
 from table_data.requests.merging import MergeClauses
 from table_data.staging.handles import expression_of
-from table_data.staging.rows import rows_of
+from table_data.staging.rows import check_written, rows_of
 
 MAX_CLAIMED_KEYS = 65_536
 """Upper bound of the keys that one merge claims in its transaction.
@@ -42,12 +44,13 @@ class StagedMergeInsert:
 
 
 def stage_merge(
-    dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, clauses: MergeClauses
+    dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, clauses: MergeClauses, *, checked: bool = False
 ) -> StagedMergeInsert:
     """Merge rows into the table by key (`merge_insert`), without committing.
 
     Rows whose key is null match none. Raises `InvalidCall` if a key column is missing in the table or in the rows, or
-    has a double quote in its name, by which pylance finds no column.
+    has a double quote in its name, by which pylance finds no column, and for rows that Lance would not give back. With
+    `checked` their values were validated before.
     """
     on = list(clauses.on)
     quoted = [name for name in on if '"' in name]
@@ -56,11 +59,6 @@ def stage_merge(
     unknown = [name for name in on if name not in dataset.schema.names]
     if unknown or not on:
         raise InvalidCall(f"merge on {on}: expected columns among {dataset.schema.names}")
-    source = rows_of(data, dataset.schema)
-    missing = [name for name in on if name not in source.schema.names]
-    if missing:
-        raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
-    builder = _merge_builder(dataset, clauses, use_index=_use_index(source, on, clauses.use_index))
     hashes: set[int] = set()
 
     def look(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -68,19 +66,25 @@ def stage_merge(
             hashes.update(_key_hashes([batch.column(name).cast(dataset.schema.field(name).type) for name in on]))
         return batch
 
-    if isinstance(source, pa.Table):  # of whose size pylance makes use: it takes half the time
-        for batch in source.to_batches():
-            look(batch)
+    with refused_as_such() as refusals:
+        source = for_lance(rows_of(data, dataset.schema), refusals, like=dataset.schema, checked=checked)
+        check_readable_types(source.schema, dataset.data_storage_version)
+        missing = [name for name in on if name not in source.schema.names]
+        if missing:
+            raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
+        builder = _merge_builder(dataset, clauses, use_index=_use_index(source, on, clauses.use_index))
+        if isinstance(source, pa.Table):  # of whose size pylance makes use: it takes half the time
+            for batch in source.to_batches():
+                look(batch)
+        else:
+            source = pa.RecordBatchReader.from_batches(source.schema, map(look, source))
         transaction, counts = builder.execute_uncommitted(source)
-    else:
-        transaction, counts = builder.execute_uncommitted(
-            pa.RecordBatchReader.from_batches(source.schema, map(look, source))
-        )
     inserted, updated, deleted = (int(counts[f"num_{kind}_rows"]) for kind in ("inserted", "updated", "deleted"))
     operation = transaction.operation
     if isinstance(operation, lance.LanceOperation.Delete):
         gone = delete_operation(operation.updated_fragments, operation.deleted_fragment_ids, operation.predicate)
         return StagedMergeInsert(gone, inserted, updated, deleted, None)
+    check_written(dataset, [*operation.updated_fragments, *operation.new_fragments])
     claim, guard = None, None
     if clauses.inserts and inserted:
         if len(hashes) > MAX_CLAIMED_KEYS:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
-from lance.fragment import write_fragments
+from lance.fragment import FragmentMetadata, write_fragments
 
+from lance_core.data import decoded_rows
+from lance_core.errors import CorruptFile
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.table_files import TableFiles
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
+from table_data.arrow.dictionaries import has_narrow_dictionary, widened
 from table_data.arrow.few_rows import table_or_stream
-from table_data.arrow.memory import readable_rows
+from table_data.arrow.intake import for_lance, refused_as_such
+from table_data.arrow.storable import check_readable_types, check_storable
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.sql.expressions import column_expression
@@ -29,7 +33,10 @@ from table_data.staging.sql_casts import fit
 
 def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
     """A stream of the rows that `rows_of` gives."""
-    rows = rows_of(data, schema)
+    return _reader(rows_of(data, schema))
+
+
+def _reader(rows: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
     return rows.to_reader() if isinstance(rows, pa.Table) else rows
 
 
@@ -37,12 +44,8 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> pa.Table | pa.RecordB
     """The rows in an Arrow table, batch, reader, dataset or scanner, a pandas DataFrame, a list or a dict.
 
     Rows in memory are a table, all others a stream. `schema` gives the types of a list of rows or a dict of columns.
-    Raises `InvalidCall` for any other type.
+    Values of Arrow data are not looked at, see `for_lance`. Raises `InvalidCall` for any other type.
     """
-    return readable_rows(_arrow_rows(data, schema))
-
-
-def _arrow_rows(data: Any, schema: pa.Schema | None) -> pa.Table | pa.RecordBatchReader:
     match data:
         case pa.RecordBatchReader() | pa.Table():
             return data
@@ -72,32 +75,74 @@ def _part_of(schema: pa.Schema | None, names: Iterable[str]) -> pa.Schema | None
     return pa.schema([schema.field(name) for name in wanted])
 
 
-def stage_rows(dataset: lance.LanceDataset, data: Any) -> tuple[pb.DataFragment, ...]:
-    """Write rows in the schema of the table, as new fragments. No rows give no fragments."""
-    return new_fragments(write_fragments(reader_of(data, dataset.schema), dataset, mode="append"))
+def validated_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
+    """The rows of `rows_of`, whose values are those of their types. Raises `InvalidCall`; a stream as it is read."""
+    return for_lance(rows_of(data), [])
+
+
+def stage_rows(dataset: lance.LanceDataset, data: Any, *, checked: bool = False) -> tuple[pb.DataFragment, ...]:
+    """Write rows in the schema of the table, as new fragments. No rows give no fragments.
+
+    Raises `InvalidCall` for rows that Lance would not give back. With `checked` their values were validated before.
+    """
+    schema = dataset.schema
+    with refused_as_such() as refusals:
+        rows = for_lance(rows_of(data, schema), refusals, like=schema, checked=checked)
+        check_readable_types(rows.schema, dataset.data_storage_version)
+        written = write_fragments(_reader(rows), dataset, mode="append")
+    return _checked_fragments(dataset, written)
 
 
 def stage_table(
-    uri: str, data: Any, schema: pa.Schema | None, data_version: str, options: Mapping[str, str], *, exists: bool
+    uri: str,
+    data: Any,
+    schema: pa.Schema | None,
+    data_version: str,
+    options: Mapping[str, str],
+    *,
+    exists: bool,
+    checked: bool = False,
 ) -> Overwrite:
-    """Write rows, with their schema (or `schema`), as the whole table. Without rows a schema is required."""
+    """Write rows, with their schema (or `schema`), as the whole table. Without rows a schema is required.
+
+    Indices of dictionaries with less than 32 bits get as many: a column has one type for all rows that will be added.
+    Raises `InvalidCall` for rows that Lance would not give back. With `checked` their values were validated before.
+    """
     if data is None:
         if schema is None:
             raise InvalidCall("a table needs rows or a schema, found neither")
         data = schema.empty_table()
-    reader = reader_of(data, schema)
-    if schema is not None and reader.schema != schema:
-        reader = pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
-    stored = reader.schema
-    written = write_fragments(
-        reader,
-        uri,
-        mode="overwrite" if exists else "create",
-        data_storage_version=data_version,
-        storage_options=dict(options) or None,
-        return_transaction=True,
-    ).operation
+    with refused_as_such() as refusals:
+        reader = _reader(for_lance(rows_of(data, schema), refusals, checked=checked))
+        stored = reader.schema if schema is None else widened(schema)
+        check_storable(stored, data_version)
+        if reader.schema != stored:
+            reader = pa.RecordBatchReader.from_batches(stored, _cast(reader, stored))
+        written = write_fragments(
+            reader,
+            uri,
+            mode="overwrite" if exists else "create",
+            data_storage_version=data_version,
+            storage_options=dict(options) or None,
+            return_transaction=True,
+        ).operation
     return overwrite_operation(stored, written.fragments, written_fields(written.new_schema))
+
+
+def check_written(dataset: lance.LanceDataset, written: Sequence[FragmentMetadata]) -> None:
+    """Raise `InvalidCall` if new fragments hold more values of a dictionary column than its indices count.
+
+    Only tables that were made without this engine have such columns. What was written stays: no version names it.
+    """
+    narrow = [field.name for field in dataset.schema if has_narrow_dictionary(field.type)]
+    for name in narrow:
+        try:
+            decoded_rows(dataset, written, [name])
+        except CorruptFile as error:
+            raise InvalidCall(
+                f"column {name[:80]!r}: expected no more values at once than {dataset.schema.field(name).type} counts; "
+                "add them in parts, or write the table again, which makes the indices wider"
+            ) from error
 
 
 def data_format(name: str) -> str:
@@ -159,7 +204,7 @@ def stage_update(
     try:
         moving = table_or_stream(schema, moved())
         steps: tuple[Callable[[], Any], ...] = (
-            lambda: new_fragments(write_fragments(moving, dataset, mode="append")),
+            lambda: _checked_fragments(dataset, write_fragments(moving, dataset, mode="append")),
             lambda: files.delete_rows(file.outline, rows.by_fragment),
         )
         # All rows of a table were found before it is written; those of a stream are found meanwhile.
@@ -182,6 +227,11 @@ def _fitting(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return fit(batch, schema)
     except pa.ArrowException as error:
         raise InvalidCall(str(error)) from error
+
+
+def _checked_fragments(dataset: lance.LanceDataset, written: Sequence[FragmentMetadata]) -> tuple[pb.DataFragment, ...]:
+    check_written(dataset, written)
+    return new_fragments(written)
 
 
 def _with_row_ids(

@@ -72,17 +72,29 @@ def test_what_other_index_segments_cover_is_not_joined(covered: list[list[int]])
     assert (None if found is None else found.small) == (4 if len(covered) == 2 else None)
 
 
-def test_ids_are_reserved_for_indexed_fragments_only() -> None:
+def test_ids_are_reserved_for_all_new_fragments_of_a_rewrite_of_indexed_ones() -> None:
     small = [fragment(number, 10) for number in range(6)]
     indexed = plan_fragments(version(small, [0, 1, 2]), POLICY)
     assert indexed is not None
-    assert (indexed.small, indexed.reserved) == (6, 3)
+    assert (indexed.small, indexed.reserved) == (6, 6)
     later = plan_fragments(version(small, [9]), POLICY)
     assert later is not None
     assert later.reserved == 0
     system = plan_fragments(version(small, [0, 1, 2], name="__lance_mem_wal"), POLICY)
     assert system is not None
     assert system.reserved == 0
+
+
+def test_a_share_of_deleted_rows_is_compared_as_lance_does() -> None:
+    """In numbers of 64 bits, 3 are not more than a share of 0.3 of 10 rows."""
+    file = version([fragment(0, 10, deleted=3)])
+    assert plan_fragments(file, Policy(target_rows=100, deleted_share=0.3)) is None
+    assert plan_fragments(file, Policy(target_rows=100, deleted_share=0.29)) is not None
+
+
+def test_indices_from_before_a_compaction_keep_a_version_as_it_is() -> None:
+    small = [fragment(number, 10) for number in range(6)]
+    assert plan_fragments(version(small, [0, 1], name="__lance_frag_reuse"), POLICY) is None
 
 
 def test_a_large_fragment_may_become_several() -> None:

@@ -84,7 +84,7 @@ def test_a_merge_gives_rows_in_memory_as_they_are(
             return self.inner.execute_uncommitted(rows)
 
     build = merge._merge_builder
-    monkeypatch.setattr(merge, "_merge_builder", lambda *arguments: Builder(build(*arguments)))
+    monkeypatch.setattr(merge, "_merge_builder", lambda *given, **options: Builder(build(*given, **options)))
     sink = io.BytesIO()
     new = pa.table({"id": [3, 4], "name": ["x", "y"]})
     with pa.ipc.new_stream(sink, new.schema) as writer:

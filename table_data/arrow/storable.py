@@ -1,0 +1,70 @@
+"""Types whose values Lance gives back as they were written.
+
+Pylance takes some others as well, and writes files that it cannot read: all columns after the one may be lost. These,
+and those that it refuses in words of its own, are refused here by the name of the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lance_core.data import schema_fields
+from lance_core.errors import UnsupportedFeature
+from table_data.errors import InvalidCall
+
+
+def check_storable(schema: pa.Schema, data_version: str) -> None:
+    """Raise `InvalidCall` for the first column that files of a version of the data format do not give back."""
+    check_readable_types(schema, data_version)
+    try:
+        schema_fields(schema)
+    except UnsupportedFeature:
+        for field in schema:
+            _check_known(field)
+        raise
+
+
+def check_readable_types(schema: pa.Schema, data_version: str) -> None:
+    """The same for types that pylance writes, and does not read. For rows in the types of a table this is enough."""
+    for field in schema:
+        for path, found in _unreadable(field.type, field.name, data_version):
+            raise InvalidCall(f"column {path[:80]!r}: {found}, which a data file of Lance does not give back")
+
+
+def _check_known(field: pa.Field) -> None:
+    try:
+        schema_fields(pa.schema([field]))
+    except UnsupportedFeature as error:
+        raise InvalidCall(
+            f"column {field.name[:80]!r} has type {str(field.type)[:200]}: expected one that Lance has"
+        ) from error
+
+
+def _unreadable(kind: pa.DataType, path: str, data_version: str) -> Iterator[tuple[str, str]]:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind) and not kind.num_fields and data_version != "2.0":
+        yield path, "an object without fields"
+    elif pa.types.is_fixed_size_binary(kind) and not kind.byte_width and data_version in {"2.0", "2.1"}:
+        yield path, "values of no bytes"
+    elif pa.types.is_fixed_size_list(kind) and not _is_flat(kind.value_type):
+        yield path, f"lists of one length of {str(kind.value_type)[:80]}"
+    for place in range(kind.num_fields):
+        field = kind.field(place)
+        yield from _unreadable(field.type, f"{path}.{field.name}", data_version)
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether all values of a type have one width, so that lists of one length of them do too."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_fixed_size_list(kind):
+        return _is_flat(kind.value_type)
+    return bool(
+        pa.types.is_primitive(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_null(kind)
+    )
