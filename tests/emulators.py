@@ -221,7 +221,8 @@ class Gcs:
                 names = {name if cut < 0 else name[: cut + 1]: cut >= 0 for name, cut in cuts.items()}
             found = sorted((item for item in names.items() if item[0] >= start), key=lambda item: item[0].encode())
             size = min(self.page_size, int(query.get("maxResults", self.page_size)))
-            page = {
+            page: dict[str, object] = {
+                "kind": "storage#objects",
                 "items": [self.resource(name) for name, is_prefix in found[:size] if not is_prefix],
                 "prefixes": [name for name, is_prefix in found[:size] if is_prefix],
             }

@@ -13,7 +13,7 @@ from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, Oversized
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
-from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found, is_panic
+from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found, Page, is_panic
 from lance_core.storage.sizes import check_size
 
 T = TypeVar("T")
@@ -156,14 +156,9 @@ class BucketStore(ObjectStore):
     def directories(self, prefix: str) -> Sequence[str]:
         check_prefix(prefix)
         below = f"{self._base}{prefix}/" if prefix else self._base
-        names: Results[str] = []
-        token: str | None = None
-        while True:
-            page = self._ask(prefix, lambda token=token: self._bucket.page_of_directories(below, token))  # type: ignore[misc]
-            names += (key.removeprefix(below).rstrip("/") for key in page.directories)
-            token = page.token
-            if token is None:
-                return [name for name in names if is_name(name)]
+        pages = self._pages(prefix, lambda token: self._bucket.page_of_directories(below, token))
+        found = (key.removeprefix(below).rstrip("/") for page in pages for key in page.directories)
+        return [name for name in found if is_name(name)]
 
     def sync(self, paths: Iterable[str]) -> None:
         for path in paths:
@@ -193,13 +188,22 @@ class BucketStore(ObjectStore):
     def _objects(self, prefix: str, start_after: str | None) -> Iterator[Found]:
         below = f"{self._base}{prefix}/" if prefix else self._base
         after = None if start_after is None else self._base + start_after
-        token: str | None = None
-        while True:
-            page = self._ask(prefix, lambda token=token: self._bucket.page(below, after, token))  # type: ignore[misc]
+        for page in self._pages(prefix, lambda token: self._bucket.page(below, after, token)):
             yield from page.objects
+
+    def _pages(self, prefix: str, ask: Callable[[str | None], Page]) -> Iterator[Page]:
+        """All pages of a listing. Raises `StorageError` where a token comes twice, so that the end is never reached."""
+        token: str | None = None
+        used: set[str] = set()
+        while True:
+            page = self._ask(prefix, partial(ask, token))
+            yield page
             token = page.token
             if token is None:
                 return
+            if token in used:
+                raise StorageError(f"{self.uri}/{prefix}: a page of the listing has the token of an earlier page")
+            used.add(token)
 
     def _metas(self, objects: Iterator[Found], start_after: str | None) -> Iterator[ObjectMeta]:
         bound = None if start_after is None else start_after.encode()

@@ -46,6 +46,10 @@ class Page:
     directories: tuple[str, ...] = ()
 
 
+class IncompleteListing(Exception):
+    """An answer that is no whole page of a listing: nothing follows from what it does not name."""
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether it is a defect of obstore, which may have sent the request or not. It is no `Exception`."""
     return type(error).__name__ == "PanicException"

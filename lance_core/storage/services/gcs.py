@@ -18,6 +18,7 @@ from lance_core.storage.services.bucket import (
     Bucket,
     Failure,
     Found,
+    IncompleteListing,
     Page,
     classify_connection,
     classify_status,
@@ -127,14 +128,14 @@ class GcsBucket(Bucket):
                 "GET", "b/{}/o", self.name, prefix=prefix, **{name: value for name, value in where.items() if value}
             )
         )
-        return Page(tuple(_found(item) for item in answer.get("items", ())), answer.get("nextPageToken"))
+        return Page(tuple(_found(item) for item in answer.get("items", ())), _next_token(answer))
 
     @on_loop
     async def page_of_directories(self, prefix: str, token: str | None) -> Page:
         where = {} if token is None else {"pageToken": token}
         found = await self._request("GET", "b/{}/o", self.name, prefix=prefix, delimiter="/", **where)
         answer = json.loads(found)
-        return Page((), answer.get("nextPageToken"), tuple(answer.get("prefixes", ())))
+        return Page((), _next_token(answer), tuple(answer.get("prefixes", ())))
 
     def classify(self, error: Exception) -> Failure:
         if isinstance(error, FileNotFoundError):
@@ -164,3 +165,10 @@ class GcsBucket(Bucket):
 def _found(item: dict[str, Any]) -> Found:
     modified = datetime.fromisoformat(item["updated"])
     return Found(item["name"], int(item["size"]), f'"{item["generation"]}"', modified)
+
+
+def _next_token(answer: Any) -> str | None:
+    """The token of the page after this one, None at the end. Raises `IncompleteListing` for another answer."""
+    if not isinstance(answer, dict) or answer.get("kind") != "storage#objects":
+        raise IncompleteListing("expected a page of a listing, of the kind storage#objects, found another answer")
+    return answer.get("nextPageToken") or None

@@ -41,6 +41,7 @@ from lance_core.storage.services.bucket import (
     Bucket,
     Failure,
     Found,
+    IncompleteListing,
     Page,
     classify_connection,
     classify_status,
@@ -218,7 +219,7 @@ class S3Bucket(Bucket):
         found = (
             Found(item["Key"], item["Size"], item["ETag"], item["LastModified"]) for item in answer.get("Contents", ())
         )
-        return Page(tuple(found), answer.get("NextContinuationToken"))
+        return Page(tuple(found), _next_token(answer))
 
     @on_loop
     async def page_of_directories(self, prefix: str, token: str | None) -> Page:
@@ -226,7 +227,7 @@ class S3Bucket(Bucket):
         where = {} if token is None else {"ContinuationToken": token}
         answer = await client.list_objects_v2(Bucket=self.name, Prefix=prefix, Delimiter="/", **where)
         found = tuple(item["Prefix"] for item in answer.get("CommonPrefixes", ()))
-        return Page((), answer.get("NextContinuationToken"), found)
+        return Page((), _next_token(answer), found)
 
     def text(self, error: BaseException) -> str:
         return without_debug_form(error)
@@ -346,6 +347,16 @@ def may_be_hosted(bucket: str, endpoint: str) -> bool:
     except ValueError:
         return True
     return False
+
+
+def _next_token(answer: dict[str, Any]) -> str | None:
+    """The token of the page after this one, None at the end. Raises `IncompleteListing` where neither is said."""
+    token: str | None = answer.get("NextContinuationToken") or None
+    if answer.get("IsTruncated") is None:
+        raise IncompleteListing("expected a page of a listing that says whether it is the last, found neither")
+    if answer["IsTruncated"] and token is None:
+        raise IncompleteListing("expected a token for the rest of a listing that is truncated, found none")
+    return token if answer["IsTruncated"] else None
 
 
 def _status(error: ClientError) -> int:
