@@ -77,7 +77,7 @@ class Listings:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 body = listings.pages[min(listings.asked, len(listings.pages) - 1)].encode()
                 listings.asked += 1
                 kind = "application/json" if body[:1] in {b"{", b"["} else "application/xml"

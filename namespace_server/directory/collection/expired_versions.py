@@ -6,27 +6,26 @@ when no kept version of the catalog has the row any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import cached_property
 
 from lance_core.errors import CorruptFile
-from lance_core.format.naming import BRANCHES_DIRECTORY, MAIN_BRANCH, VERSIONS_DIRECTORY, parse_manifest_name
+from lance_core.format.naming import BRANCHES_DIRECTORY, VERSIONS_DIRECTORY, parse_manifest_name
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from lance_core.tables.branches import Branches
-from lance_core.tables.tags import Tags
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.entries import Place, place_of
+from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.intents import read_versions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import VersionKey
+from namespace_server.directory.orphans.lost_versions import references_of, rows_of
 
 
 class ExpiredVersions:
     """Tells expired manifests of tables, whose rows are those of `snapshot`, from all others.
 
-    `removed` tells the places of rows that earlier kept versions of the catalog have, and `snapshot` has not (see
-    `removed_places`); it is asked at most once. A manifest that was written at or after `cutoff` is never expired, nor
+    `removed` tells the rows that earlier kept versions of the catalog have, and `snapshot` has not, by place (see
+    `removed_rows`); it is asked at most once. A manifest that was written at or after `cutoff` is never expired, nor
     is one that a tag names or that a branch began from, by the reference files of its table. Where these cannot be read
     nothing is expired, and no version is that a registered job may read (G11).
 
@@ -38,7 +37,7 @@ class ExpiredVersions:
         self,
         store: ObjectStore,
         snapshot: CatalogSnapshot,
-        removed: Callable[[], Collection[Place]],
+        removed: Callable[[], Mapping[Place, VersionEntry]],
         cutoff: datetime,
     ) -> None:
         self._store = store
@@ -70,8 +69,13 @@ class ExpiredVersions:
         return False
 
     @cached_property
-    def _removed(self) -> Collection[Place]:
+    def _removed(self) -> Mapping[Place, VersionEntry]:
         return self._read_removed()
+
+    @property
+    def removed(self) -> Collection[VersionEntry]:
+        """The rows that earlier kept versions of the catalog have, if they were read."""
+        return self._removed.values() if "_removed" in self.__dict__ else ()
 
     def _references(self, location: str) -> frozenset[tuple[str | None, int]] | None:
         """The versions that references of a table name, as (branch, version); None if one cannot be read."""
@@ -81,17 +85,6 @@ class ExpiredVersions:
             except CorruptFile:
                 self._referred[location] = None
         return self._referred[location]
-
-
-def references_of(store: ObjectStore, location: str) -> frozenset[tuple[str | None, int]]:
-    """The versions that tags of a table name and that its branches began from, as (branch, version).
-
-    Raises `CorruptFile` for a reference that cannot be read, `StorageError`.
-    """
-    tags, branches = Tags(store, location).list().values(), Branches(store, location).list().values()
-    named = [(tag.branch, tag.version) for tag in tags]
-    named += [(branch.parent_branch, branch.parent_version) for branch in branches]
-    return frozenset((None if branch == MAIN_BRANCH else branch, version) for branch, version in named)
 
 
 def place_of_manifest(location: str, key: str) -> tuple[str | None, int] | None:
@@ -106,31 +99,22 @@ def place_of_manifest(location: str, key: str) -> tuple[str | None, int] | None:
     return (branch, named[0]) if directory == f"{BRANCHES_DIRECTORY}/{branch}/{VERSIONS_DIRECTORY}" else None
 
 
-def removed_places(table: ManifestTable, newest: CatalogSnapshot) -> set[Place]:
-    """The places of rows that kept catalog versions have, and that a later one of them removed or replaced.
+def removed_rows(table: ManifestTable, newest: CatalogSnapshot) -> dict[Place, VersionEntry]:
+    """The rows that kept catalog versions have, and that a later one of them removed or replaced, by their places.
 
-    Of pinned versions below the oldest kept one, the places of all rows. Reads each kept version. Raises
+    Of pinned versions below the oldest kept one, all rows. Reads each kept version. Raises
     `ReferenceNotFound` if one was removed meanwhile, `CatalogDamaged`, `StorageError`.
     """
-    found: set[Place] = set()
+    found: dict[Place, VersionEntry] = {}
     for pin in newest.pins():
         if pin.version < newest.collector.oldest:
-            found.update(_all_places(table.kept(pin.version)))
+            found.update((place_of(row), row) for row in rows_of(table.kept(pin.version)))
     for snapshot, changes in table.steps(newest.collector.oldest, newest.version):
         if changes is None:
-            found.update(_all_places(snapshot))
+            found.update((place_of(row), row) for row in rows_of(snapshot))
             continue
         for object_id in (*changes.removes, *changes.puts):
             key = snapshot.state.resolve(object_id)
             if isinstance(key, VersionKey) and (row := snapshot.version_entry(*key)) is not None:
-                found.add(place_of(row))
+                found[place_of(row)] = row
     return found
-
-
-def _all_places(snapshot: CatalogSnapshot) -> set[Place]:
-    return {
-        place_of(row)
-        for table_id in snapshot.all_tables()
-        for branch in snapshot.chains(table_id)
-        for row in snapshot.versions(table_id, branch)
-    }

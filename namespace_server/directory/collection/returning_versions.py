@@ -14,7 +14,6 @@ from functools import partial
 
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.collection.expired_versions import references_of
 from namespace_server.directory.collection.table_retention import CommitChanges
 from namespace_server.directory.model.entries import (
     DROPPED,
@@ -27,6 +26,7 @@ from namespace_server.directory.model.entries import (
     place_of,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.lost_versions import references_of
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection.clock import Clock, store_time
-from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
+from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_rows
 from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fence
 from namespace_server.directory.collection.history import (
     CatalogVersionFile,
@@ -284,7 +284,7 @@ class Collector:
         return choose_locations(self._store, fenced, seen, now=terms.now, horizon=terms.horizon, every=every)
 
     def _expired(self, fenced: CatalogSnapshot, horizon: datetime) -> ExpiredVersions:
-        return ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)
+        return ExpiredVersions(self._store, fenced, partial(removed_rows, self._table, fenced), horizon)
 
     def _search(
         self,
@@ -301,6 +301,7 @@ class Collector:
             horizon,
             tables,
             expired=expired,
+            deleted=lambda: expired.removed,
             purging=purging_locations(fenced),
             left_out=choice.left_out,
             known=choice.known,

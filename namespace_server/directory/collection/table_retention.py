@@ -18,7 +18,6 @@ from typing import Final
 from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.collection.expired_versions import references_of
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.model.entries import (
     EXPIRING,
@@ -40,6 +39,7 @@ from namespace_server.directory.model.retention import (
     stated,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.lost_versions import references_of
 
 ROWS_AT_ONCE: Final = 10_000
 """The most rows that one flip removes."""

@@ -15,8 +15,9 @@ Rows of earlier catalog versions need no look of their own: their manifests are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile
@@ -31,6 +32,7 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.lost_versions import LostVersions
 from namespace_server.directory.orphans.places import Places, find_places, former_base, role_at_root
 from namespace_server.directory.orphans.report import (
     EXPIRED,
@@ -86,7 +88,8 @@ class Search:
 
     Files that were written at or after `cutoff` are too young to be judged, and at a location that an intent names
     those from its effective horizon on (G4). `wanted` as in `find_orphans`. `expired` says which versions are not to be
-    kept (see `FileSurvey`); by default all are. `purging` are the locations of tables that are gone as a whole. At the
+    kept (see `FileSurvey`); by default all are. `deleted` tells rows that earlier kept versions of the catalog have, as
+    far as they are known. `purging` are the locations of tables that are gone as a whole. At the
     locations `left_out`, where no manifest may name files of other tables, only versions are looked at that are
     committed meanwhile. Of the locations in `known` only what is new is looked at as long as nothing goes there
     (`FileSurvey`). `progress` is told the locations that are listed, and then those whose manifests are
@@ -102,6 +105,7 @@ class Search:
         wanted: Collection[ObjectId] = (),
         *,
         expired: ExpiredVersions = lambda _location, _meta: False,
+        deleted: Callable[[], Iterable[VersionEntry]] = tuple,
         purging: Collection[str] = (),
         left_out: Collection[str] = (),
         known: Mapping[str, KnownFiles] | None = None,
@@ -125,6 +129,7 @@ class Search:
         self._bundles = StagedBundles(store)
         self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs)
         self._deleted_branches: list[VersionEntry] = []
+        self._deleted = deleted
 
     @property
     def listings(self) -> Mapping[str, KnownFiles]:
@@ -190,13 +195,32 @@ class Search:
             self._store.remove_empty_directories(location, datetime.max.replace(tzinfo=UTC))
 
     def report(self) -> OrphanReport:
-        """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet."""
+        """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet.
+
+        If something was found, the manifests of all other versions are asked for that no listing had (rule G29).
+        """
+        lost = self._read_rows()
+        found = self._judge(lost)
+        if not found.orphans:
+            return found
+        tables = {orphan.table for orphan in found.orphans}
+        going = [place for place, table_id in self._places.judged.items() if join(table_id) in tables]
+        gone = {(row.location, row.branch) for row in self._deleted_branches}
+        return self._judge({**self._lost_versions.find(going, self._left_out, gone, self._deleted()), **lost})
+
+    @cached_property
+    def _lost_versions(self) -> LostVersions:
+        return LostVersions(self._store, self._survey, self._snapshot, self._add_published, self._manifest_table.kept)
+
+    def _judge(self, lost: Mapping[str, str]) -> OrphanReport:
+        """What was found, where versions at the locations `lost` have no manifest."""
         newest, places, cutoff = self._newest, self._places, self._cutoff
         ids = {location: newest.table_at(location) for location in places.judged}
-        lost = self._read_rows()
         not_judged = _unreadable(self._survey, places, _published(self._snapshot) | _published(newest), cutoff)
         not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
-        all_understood = not any(problem.may_name_others for problem in self._survey.problems)
+        others = [lost[place] for place in sorted(lost.keys() & self._survey.naming_others)]
+        not_judged |= {place: problem for problem in others[:1] for place in ids if place not in not_judged}
+        all_understood = not others and not any(problem.may_name_others for problem in self._survey.problems)
         files = [file for file in self._survey.files() if _is_judged(file, not_judged, ids, all_understood)]
         old = {file.meta.path for file in files if self._is_old(file)}
         found = sorted(

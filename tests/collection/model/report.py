@@ -15,6 +15,7 @@ from tests.collection.model import (
     cloning,
     collecting,
     expiring,
+    losing,
     misreading,
     rebasing,
     registering,
@@ -67,6 +68,8 @@ SCENARIOS = (
     Scenario("adopted commit by path", adopting, adopting.State()),
     Scenario("clone of an expiring version", cloning, cloning.State()),
     Scenario("rebase over an expiring version", rebasing, rebasing.State()),
+    Scenario("lost manifest or short listing, clean-up by a client", losing, losing.State()),
+    Scenario("lost manifest of a version with a tag", losing, losing.State(tag=True, recorded=False)),
     Scenario("staged manifests in one object, a crash", bundling, bundling.State()),
     Scenario("freed versions, a lost answer", succeeding, succeeding.State(lost_answers=1)),
     Scenario(

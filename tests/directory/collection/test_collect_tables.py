@@ -32,7 +32,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection import stored_plan
-from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of, removed_places
+from namespace_server.directory.collection.expired_versions import place_of_manifest, removed_rows
 from namespace_server.directory.collection.purges import claim_purges
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
@@ -44,6 +44,7 @@ from namespace_server.directory.model.retention import DROPPED_WINDOW
 from namespace_server.directory.model.root_layout import COLLECTION
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.orphans.lost_versions import references_of
 from namespace_server.directory.orphans.report import EXPIRED, INTERRUPTED, UNNAMED
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.collection.test_collect_history import flips
@@ -394,7 +395,7 @@ def test_a_row_that_another_table_replaces_counts_as_removed(two: Ground) -> Non
     two.call("register_table", id=T, location="lake", mode="overwrite")
     assert two.catalog.table.refresh().version == before + 1
     two.catalog.committer.commit_changes(lambda snapshot: changes_of([replace(snapshot.collector, oldest=before)]))
-    gone = removed_places(two.catalog.table, two.catalog.table.refresh())
+    gone = removed_rows(two.catalog.table, two.catalog.table.refresh())
     assert gone == {(location, None, version) for version in versions}
 
 

@@ -251,6 +251,9 @@ def test_a_clone_of_an_interrupted_compaction(two: Ground, at_root: bool) -> Non
     (clone / "data" / "x.lance").write_bytes(b"rows")
     lance.dataset(namespace_client=two.namespace, table_id=T).optimize.compact_files()
     two.catalog.sweep()
+    for file in (uri(two, T) / "_transactions").glob("*.txn"):  # a client's clean-up removes them, and then manifests
+        if int(file.stem.partition("-")[0]) < two.head(T) - 1:
+            file.unlink()
     for file in (uri(two, T) / "_versions").glob("*.manifest"):
         if 2**64 - 1 - int(file.stem) < two.head(T):
             file.unlink()

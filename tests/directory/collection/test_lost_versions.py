@@ -1,0 +1,192 @@
+"""A version whose manifest is lost, or that no listing had, keeps its files (rule G29)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.storage.wrappers.delegation import WrappedStore
+from tests.directory.collection.collecting import collect, days_pass, forget_history
+from tests.directory.orphans.test_search import leave_fragment
+from tests.directory.tables import Ground, rows
+
+T, U, C = ["g", "t"], ["g", "u"], ["g", "c"]
+
+
+@pytest.fixture
+def old(ground: Ground) -> Ground:
+    """A catalog with `g.t`, each of whose five versions has files of its own, and garbage; all of it is old."""
+    ground.make_table(*T)
+    for first in (10, 20, 30, 40):
+        ground.write(T, rows(first, first + 2), "overwrite")
+    ground.catalog.sweep()
+    ground.catalog.flush_record_maintenance()
+    leave_fragment(ground, T)
+    return ground
+
+
+def manifest(ground: Ground, version: int, table: list[str] = T) -> Path:
+    return ground.root / ground.location(table) / "_versions" / f"{2**64 - 1 - version:020d}.manifest"
+
+
+def ids(ground: Ground, version: int) -> list[int]:
+    return ground.open(T, version).to_table()["id"].to_pylist()
+
+
+def forget_transaction_files(ground: Ground) -> None:
+    """As a writer that puts its transactions into manifests alone."""
+    for path in (ground.root / ground.location(T) / "_transactions").iterdir():
+        path.unlink()
+
+
+def tag(ground: Ground) -> None:
+    forget_transaction_files(ground)
+    ground.namespace.change("create_table_tag", {"id": T, "tag": "model", "version": 3})
+
+
+def fork(ground: Ground) -> None:
+    forget_transaction_files(ground)
+    ground.open(T).create_branch("b", reference=3)
+
+
+def pin(ground: Ground) -> None:
+    forget_transaction_files(ground)
+    ground.call("pin_catalog_version", name="model")
+
+
+def pin_and_delete(ground: Ground) -> None:
+    forget_transaction_files(ground)
+    ground.call("pin_catalog_version", name="model")
+    ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 2, "end_version": 4}])
+    ground.catalog.sweep()
+
+
+def tag_without_a_row(ground: Ground) -> None:
+    """By path, on a version that the catalog has given up."""
+    forget_transaction_files(ground)
+    ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 3, "end_version": 4}])
+    ground.open(T).tags.create("model", 3)
+
+
+def keep_nothing(_ground: Ground) -> None:
+    """Its row alone, and its transaction file."""
+
+
+@pytest.mark.parametrize("keep", [keep_nothing, tag, fork, pin, pin_and_delete, tag_without_a_row])
+def test_a_lost_manifest_can_be_put_back_after_collections(old: Ground, keep: Callable[[Ground], None]) -> None:
+    keep(old)
+    days_pass(old, 8)
+    lost = manifest(old, 3)
+    data = lost.read_bytes()
+    lost.unlink()
+    location = old.location(T)
+    for _ in range(2):
+        report = collect(old.again())
+        assert f"version 3 of g$t: expected its manifest at {location}" in report.not_judged[location]
+    lost.write_bytes(data)
+    assert ids(old, 3) == [20, 21]
+    assert dict(collect(old.again()).not_judged) == {}
+    assert ids(old, 3) == [20, 21]
+
+
+def test_a_lost_manifest_stops_the_collection_of_no_other_table(old: Ground) -> None:
+    old.make_table(*U)
+    garbage = old.root / leave_fragment(old, U)
+    days_pass(old, 8)
+    manifest(old, 3).unlink()
+    assert list(collect(old.again()).not_judged) == [old.location(T)]
+    assert not garbage.exists()
+
+
+def test_a_lost_manifest_of_a_dropped_table_is_no_loss_once_it_is_back(old: Ground) -> None:
+    days_pass(old, 8)
+    data, lost = manifest(old, 3).read_bytes(), manifest(old, 3)
+    lost.unlink()
+    two = old.again()
+    two.call("drop_table", id=T)
+    collect(two)
+    two.call("undrop_table", id=T)
+    assert list(collect(two).not_judged) == [old.location(T)]
+    lost.write_bytes(data)
+    assert ids(old, 3) == [20, 21]
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_lost_manifest_of_a_clone_keeps_the_files_of_its_source(old: Ground, dropped: bool) -> None:
+    """Its earlier version alone names the files of version 3 of the source by then, and a later one others."""
+    old.open(T).shallow_clone(str(old.root / "c"), 3)
+    old.call("register_table", id=C, location="c")
+    old.write(C, rows(7, 8), "overwrite")
+    old.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 5}])
+    old.catalog.sweep()
+    forget_history(old)
+    days_pass(old, 8)
+    collect(old.again())
+    assert not manifest(old, 3).exists()
+    lost = manifest(old, 3, C)
+    data = lost.read_bytes()
+    if dropped:
+        old.again().call("drop_table", id=C)
+    lost.unlink()
+    for _ in range(2):
+        collect(old.again())
+    lost.write_bytes(data)
+    assert lance.dataset(str(old.root / "c"), version=3).to_table()["id"].to_pylist() == [20, 21]
+
+
+def test_what_a_clean_up_of_a_client_left_goes(old: Ground) -> None:
+    """It removed transaction files, and then manifests: nothing is lost."""
+    old.open(T).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    again = old.root / leave_fragment(old, T)
+    days_pass(old, 8)
+    two = old.again()
+    report = collect(two)
+    assert dict(report.not_judged) == {}
+    assert not again.exists()
+    assert two.ids(T) == [40, 41]
+
+
+class ShortListing(WrappedStore):
+    """Its listings lack the keys of which `hides` is true."""
+
+    def __init__(self, inner: ObjectStore, hides: Callable[[str], bool]) -> None:
+        super().__init__(inner)
+        self.hides = hides
+        self.asked: list[str] = []
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        return (meta for meta in self.inner.list(prefix, start_after=start_after) if not self.hides(meta.path))
+
+    def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
+        self.asked.append(path)
+        return self.inner.get_with_meta(path)
+
+
+def test_a_manifest_that_no_listing_has_is_asked_for_by_its_key(old: Ground) -> None:
+    days_pass(old, 8)
+    location = old.location(T)
+    hidden = {f"{location}/_versions/{manifest(old, version).name}" for version in (2, 3)}
+    store = ShortListing(LocalStore(old.root, "none"), lambda key: key in hidden)
+    report = collect(old.again(store))
+    assert {reason: each.files for reason, each in report.removed.items() if "catalog" not in reason} == {
+        "named by no manifest": 1
+    }
+    assert dict(report.not_judged) == {}
+    assert [ids(old, version) for version in range(1, 6)] == [[0, 1, 2], [10, 11], [20, 21], [30, 31], [40, 41]]
+
+
+def test_nothing_is_asked_for_where_each_manifest_is_listed_or_nothing_goes(old: Ground) -> None:
+    days_pass(old, 8)
+    store = ShortListing(LocalStore(old.root, "none"), lambda _key: False)
+    two = old.again(store)
+    assert "named by no manifest" in collect(two).removed
+    assert not [key for key in store.asked if key.startswith(old.location(T))]
+    old.open(T).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    collect(old.again(store))
+    assert not [key for key in store.asked if key.startswith(old.location(T))]
