@@ -101,7 +101,7 @@ class CollectionSchedule:
         output, errors, was_paused = self._await(self._process)
         if self._stopped.is_set() or was_paused:
             return
-        if self._process.returncode:
+        if self._process.returncode and not output:
             _log.warning(
                 "collection failed with status %d: %s", self._process.returncode, errors[-_LAST_WORDS:].strip()
             )
@@ -113,6 +113,11 @@ class CollectionSchedule:
         _log.info("collection: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
         for location, problem in report["not_judged"].items():
             _log.warning("collection: the table at %s was left alone: %s", location, problem)
+        if report["refused"]:
+            path, problem = next(iter(report["refused"].items()))
+            _log.warning(
+                "collection: %d objects were not removed, the first is %s: %s", len(report["refused"]), path, problem
+            )
         self.observer.collection(
             CollectionRun(
                 report["complete"], time.monotonic() - began, sum(removed.values()), size, len(report["not_judged"])

@@ -148,6 +148,8 @@ class CatalogFigures:
         version: Its number; 0 before the first commit.
         committed_at: When it was committed, in seconds since the epoch; None before the first commit.
         age: Seconds since a listing of storage proved that it, or one that it continues, is the newest.
+        clock_ahead: Seconds by which the machine's clock is ahead of the store's; None if this is not known.
+        head_ahead: Seconds by which the time of that version is in the future.
         rows: The rows of the catalog's own dataset.
         entries: Namespaces, tables and records of batches, by these words.
         open_records: Batches whose versions are not all promoted, made durable and cleaned up after.
@@ -159,6 +161,8 @@ class CatalogFigures:
     version: int
     committed_at: float | None
     age: float
+    clock_ahead: float | None
+    head_ahead: float
     rows: int
     entries: Mapping[str, int]
     open_records: int

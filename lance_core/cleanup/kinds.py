@@ -30,6 +30,8 @@ _UNFINISHED: Final = re.compile(
     r"\.[0-9a-f]{32}\.tmp|\.tmp[0-9A-Za-z]{6}|.+\.(?:lance|manifest|txn|arrow|bin|json)#[0-9]+", re.ASCII
 )
 """Names that writers to a file system give before the right one: this package, pylance, and object_store below it."""
+_WRITE_AHEAD: Final = re.compile(rf"(?:{BRANCHES_DIRECTORY}/.+/)?_mem_wal/.+", re.ASCII)
+"""Rows that clients wrote ahead of the versions of a table or branch, and their own files of state."""
 _CLOCK: Final = re.compile(rf"{STAGING_DIRECTORY}/{UUID_PATTERN}/clock", re.ASCII)
 _BOOKKEEPING: Final = re.compile(
     rf"_refs/(?:tags|branches)/[^/]+\.json|_alter_transactions/[^/]+\.json|\.lance-(?:deregistered|reserved)"
@@ -54,6 +56,8 @@ class FileKind(Enum):
     """Committed or detached: it names files, and is named by nothing but its own version."""
     NESTED = "manifest of a dataset inside the directory of the table"
     """It may name files of any table, and never goes with the table that it lies in."""
+    WRITE_AHEAD = "write-ahead log"
+    """Of a table. No manifest names it, and the clients that write it look after it; it goes with its table alone."""
     BOOKKEEPING = "reference, hint or note"
     UNFINISHED = "unfinished file"
     """Its writer died before the file had its name, or has not given it yet. No manifest names it."""
@@ -92,7 +96,9 @@ def role_of(key: str) -> FileRole | None:
     directory, _, name = key.rpartition("/")
     if directory.rpartition("/")[2] == VERSIONS_DIRECTORY and (kind := manifest_kind(name)) is not None:
         is_own = directory == VERSIONS_DIRECTORY or directory.startswith(f"{BRANCHES_DIRECTORY}/")
-        return FileRole(kind if is_own else FileKind.NESTED)
+        return FileRole(kind if is_own and not is_write_ahead(key) else FileKind.NESTED)
+    if is_write_ahead(key):
+        return FileRole(FileKind.WRITE_AHEAD)
     parts = key.split("/")
     # The name of a branch may have any number of parts.
     first = 2 if parts[0] == BRANCHES_DIRECTORY else 0
@@ -101,6 +107,14 @@ def role_of(key: str) -> FileRole | None:
         if needed_as is not None:
             return FileRole(_NAMED[parts[begin]], needed_as)
     return FileRole(FileKind.BOOKKEEPING) if _BOOKKEEPING.fullmatch(key) else None
+
+
+def is_write_ahead(key: str) -> bool:
+    """Whether a file, by its key relative to the root of its table, is part of a write-ahead log.
+
+    Manifests of the datasets inside such a log are `NESTED`.
+    """
+    return _WRITE_AHEAD.fullmatch(key) is not None
 
 
 def manifest_kind(name: str) -> FileKind | None:

@@ -21,7 +21,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from lance_core.cleanup.kinds import FileKind, FileRole, role_of
+from lance_core.cleanup.kinds import FileKind, FileRole, is_write_ahead, role_of
 from lance_core.cleanup.plan import read_needs
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound, OversizedFile, UnsupportedFeature
@@ -275,7 +275,7 @@ class FileSurvey:
         """List the files at `location`, of a table that is gone as a whole. Raises `StorageError`.
 
         Its manifests protect nothing. Files that others may name by base paths are kept as far as they are named. A
-        dataset inside its directory stays.
+        dataset inside its directory stays, but one inside its write-ahead log.
         """
         nested = _ToRead([], {})
         for meta, role in self._files(location):
@@ -284,7 +284,7 @@ class FileSurvey:
             if role.name:
                 file = UnnamedFile(meta, role.kind, location, role.name, removed=True)
                 self._unnamed.setdefault(role.name, []).append(file)
-            elif role.kind is FileKind.NESTED:
+            elif role.kind is FileKind.NESTED and not is_write_ahead(meta.path.removeprefix(f"{location}/")):
                 nested.manifests.append(meta)
             else:
                 self._removed.append(UnnamedFile(meta, role.kind, location, removed=True))

@@ -300,9 +300,9 @@ class LocalStore(ObjectStore):
         return [name for name in names if self._may_hold_objects(f"{below}{name}/")]
 
     def _may_hold_objects(self, below: str) -> bool:
-        """Whether there is an object below a directory, or the directory cannot be listed."""
+        """Whether there is an object below a directory, or a link to objects, or the directory cannot be listed."""
         try:
-            return next(self._walk(below, None), None) is not None
+            return any(True for _ in self._walk(below, None)) or bool(self.linked_directories(below[:-1]))
         except StorageError:
             return True
 

@@ -287,7 +287,7 @@ class ObjectStore(ABC):
     def directories(self, prefix: str) -> Sequence[str]:
         """The names of the directories directly below the directory `prefix` that hold an object, in no order.
 
-        A directory that cannot be listed counts as one that does.
+        A directory that cannot be listed counts as one that does, as does one with a symbolic link to a directory.
 
         Never from a cache. One request for each thousand of them if the service has listings with a delimiter; then
         the mark of an empty folder counts as an object.

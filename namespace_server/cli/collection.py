@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.command import refusal
+from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, duration, opened_catalog
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
@@ -84,3 +84,12 @@ def gc(
             budget = Budget(max_removals, until)
             report = collector.collect(settings, budget, everywhere=not changed, tables=tables)
     print_report(report, as_json=as_json)
+    if report.refused:
+        from lance_core.amounts import counted
+
+        path, problem = next(iter(report.refused.items()))
+        raise refusal(
+            f"the store did not remove {counted(len(report.refused), 'object')}, the first is {path}: {problem}; "
+            "all else was done",
+            ExitStatus.FOUND,
+        )

@@ -190,6 +190,8 @@ class StoredCatalog:
             version=snapshot.version,
             committed_at=snapshot.timestamp_ms / 1_000 if snapshot.version else None,
             age=elapsed_clock() - snapshot.listed_at,
+            clock_ahead=self.table.clock.ahead,
+            head_ahead=self.table.clock.head_ahead(snapshot.timestamp_ms),
             rows=sum(fragment.live for fragment in disk.layout.fragments) if isinstance(disk, OnDisk) else 0,
             entries={"namespace": len(state.namespaces), "table": len(state.tables), "record": len(state.records)},
             open_records=len(state.open_records),

@@ -58,6 +58,17 @@ class StateCollector(Collector):
         yield self._gauge(
             "snapshot_age_seconds", "Seconds since a listing proved the snapshot in memory the newest.", catalog.age
         )
+        clock = self._family(
+            "clock_ahead_seconds", "Seconds by which the server's clock is ahead of the store's; negative if behind."
+        )
+        if catalog.clock_ahead is not None:
+            clock.add_metric([], catalog.clock_ahead)
+        yield clock
+        yield self._gauge(
+            "catalog_dated_ahead_seconds",
+            "Seconds by which the newest version is dated in the future.",
+            catalog.head_ahead,
+        )
         yield self._gauge("catalog_rows", "Rows of the catalog's own dataset.", catalog.rows)
         entries = self._family("catalog_entries", "Namespaces, tables and records of batches in the catalog.", "kind")
         for kind, count in catalog.entries.items():

@@ -33,6 +33,7 @@ from namespace_server.directory.backup.records import FILES, BackupRecord, Inven
 from namespace_server.directory.backup.tables import BackedUp, TableBackups
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.manifest_table.schema import OnDisk
+from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.results import PinJson
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE, kept_version_key
@@ -153,6 +154,7 @@ class BackupRun:
             tuple(sorted({path for each in done for path in each.outside})),
             identity,
         )
+        pin.check()
         self._write_record(record)
         copied = rows.copied + sum(each.copied for each in done)
         return FinishedBackup(record, copied, rows.written + sum(each.written for each in done))
@@ -215,12 +217,12 @@ class _Pin:
         self._name = name
         self._reason = reason
         self._lock = threading.Lock()
-        self._set_at = 0.0
+        self._set_at = elapsed_clock()
 
     def set(self, version: int | None) -> None:
         """Set it, or set it anew. Tried again where the catalog is busy, or its answer was lost."""
         request = {"name": self._name, "version": version, "seconds": _PINNED, "reason": self._reason}
-        now = time.monotonic()
+        now = elapsed_clock()
         retrying = Retrying(
             stop=stop_after_attempt(_TRIES),
             wait=wait_random_exponential(multiplier=0.1, max=5),
@@ -232,12 +234,37 @@ class _Pin:
         self._set_at = now
 
     def renew(self) -> None:
-        """Set it anew if that was not done lately."""
-        if time.monotonic() - self._set_at < _RENEWED:
+        """Set it anew if that was not done lately. Raises as `check`."""
+        if elapsed_clock() - self._set_at < _RENEWED:
             return
         with self._lock:
-            if time.monotonic() - self._set_at >= _RENEWED:
+            if (before := self._set_at) + _RENEWED <= elapsed_clock():
+                self._check_there()
                 self.set(self.version)
+                self._check_in_time(before)
+
+    def check(self) -> None:
+        """Raise ServiceUnavailableError (17) unless it has held all the time: else files may have gone meanwhile."""
+        with self._lock:
+            self._check_there()
+            self._check_in_time(self._set_at)
+
+    def _check_there(self) -> None:
+        pin = self._namespace.catalog.table.refresh_by_listing().pin(self._name)
+        if pin is None or pin.version != self.version:
+            raise ServiceUnavailableError(
+                f"pin {self._name} of catalog version {self.version} is gone before its time: files may be missing; "
+                "there is no backup, repeat the call"
+            )
+
+    def _check_in_time(self, set_at: float) -> None:
+        """Raise it if a collection may have ended the pin that was set at `set_at`, by now."""
+        elapsed = elapsed_clock() - set_at
+        if elapsed >= _PINNED:
+            raise ServiceUnavailableError(
+                f"pin {self._name} of catalog version {self.version} was not renewed for {elapsed:,.0f} s, expected "
+                f"less than {_PINNED:,}: files may be missing; there is no backup, repeat the call"
+            )
 
     def remove(self) -> None:
         """Remove it. What cannot be removed ends by itself within an hour."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import UTC, datetime
 
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.collection.errors import CollectionStopped
+from namespace_server.directory.manifest_table.store_clock import MOST_APART
 from namespace_server.directory.model.root_layout import collection_key
-
-_MOST_APART: Final = timedelta(hours=1)
-
 
 Clock = Callable[[ObjectStore, str], datetime]
 """Tells the time of a run, by its uuid."""
@@ -31,7 +28,7 @@ def store_time(store: ObjectStore, run: str, now: datetime | None = None) -> dat
     store.put(key, b"", durable=False)
     found = store.head(key).last_modified.replace(microsecond=0)
     now = now or datetime.now(UTC)
-    if abs(found - now) > _MOST_APART:
+    if abs(found - now) > MOST_APART:
         raise CollectionStopped(
             f"the store says that it is {found:%Y-%m-%dT%H:%M:%SZ}, this machine {now:%Y-%m-%dT%H:%M:%SZ}: expected "
             "less than an hour between them"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -35,6 +35,8 @@ class CollectionReport:
         not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
         expired: The number of versions of tables whose rows went; their files follow with the history of the catalog.
         left_out: The number of locations at which the run did not look, as nothing changed there.
+        left_behind: By the location of a table that is purged, the number and size of files there that are none of its
+            own, and the keys of symbolic links to directories. They are never removed, and each run tells them.
         unknown: The number of files whose names have no known form. They are never removed.
         complete: Whether everything that was found was dealt with; a later run goes on with the rest.
     """
@@ -55,6 +57,7 @@ class CollectionReport:
     not_judged: Mapping[str, str]
     expired: int
     left_out: int
+    left_behind: Mapping[str, tuple[Total, tuple[str, ...]]]
     unknown: int
     complete: bool
 
@@ -89,6 +92,10 @@ class CollectionReport:
             "not_judged": dict(self.not_judged),
             "expired_versions": self.expired,
             "left_out": self.left_out,
+            "left_behind": {
+                location: {"files": each.files, "size": each.size, "links": list(links)}
+                for location, (each, links) in self.left_behind.items()
+            },
             "unknown": self.unknown,
             "complete": self.complete,
         }
@@ -117,6 +124,8 @@ class CollectionReport:
             yield f"not judged: {location}: {problem}"
         if self.left_out:
             yield f"not looked at: {counted(self.left_out, 'location')} of tables that did not change"
+        for location, (each, links) in self.left_behind.items():
+            yield f"left behind by a table that is purged: {location}: {words_of(each, links)}"
         if self.unknown:
             yield f"kept: {counted(self.unknown, 'file')} of unknown names"
         if not self.complete:
@@ -125,6 +134,12 @@ class CollectionReport:
             f"{self.root}: catalog version {self.catalog_version}, versions from {self.oldest} on are kept: "
             f"{_words(self.total)} {verb}"
         )
+
+
+def words_of(total: Total, links: Collection[str]) -> str:
+    """What is left in a directory, in words."""
+    linked = f"; what lies behind the symbolic links {', '.join(sorted(links))}" if links else ""
+    return f"{_words(total)} of unknown names or of other datasets{linked}"
 
 
 def by_location(orphans: Iterable[Orphan]) -> dict[str, Total]:

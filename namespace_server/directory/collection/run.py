@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
-from lance_core.cleanup.kinds import FileKind, role_of
+from lance_core.cleanup.kinds import FileKind
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection.clock import Clock, store_time
@@ -33,6 +33,8 @@ from namespace_server.directory.collection.leases import end_leases
 from namespace_server.directory.collection.purges import (
     claim_purges,
     conclude_purges,
+    find_left_behind,
+    is_of_table,
     purges_held,
     purging_locations,
 )
@@ -47,6 +49,7 @@ from namespace_server.directory.collection.seen_locations import (
     write_seen,
 )
 from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.collection.store_dates import StoreDates, date_limits
 from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
 from namespace_server.directory.collection.table_retention import find_superseded
@@ -76,7 +79,8 @@ MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.valu
 class _Terms:
     """What a run decides by: the time by the store's clock, the settings, and the oldest catalog version to keep.
 
-    `given` are the settings that are set with the fence. `run` is the uuid of the run, empty for an estimate. Versions
+    `given` are the settings that are set with the fence. `run` is the uuid of the run, empty for an estimate. `dates`
+    are those of the catalog versions that were listed. Versions
     that `seen` needs are copied.
     """
 
@@ -85,6 +89,7 @@ class _Terms:
     given: Mapping[str, str]
     oldest: int
     run: str
+    dates: StoreDates
     seen: CatalogSnapshot
 
     @property
@@ -159,7 +164,7 @@ class Collector:
         complete = sweep.carry_out(runs.unfinished)
         now = self._clock(self._store, run)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
-        terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
+        terms = _Terms(now, settings, given or {}, oldest, run, StoreDates(versions, now), snapshot)
         expired = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         self._progress("fence")
@@ -181,7 +186,7 @@ class Collector:
         plans = store_plans(self._store, run, [*history, *removals_of(found), *quarantined])
         complete = sweep.carry_out(plans) and complete
         search.remove_empty_directories()
-        self._store.delete_all(runs.finished_before(now - _PLANS_KEPT))
+        sweep.forget(runs.finished_before(now - _PLANS_KEPT))
         self._progress("close")
         purged = self._close(fenced, terms.now_ms)
         if search.deleted_branches:
@@ -203,6 +208,7 @@ class Collector:
             **_rest_of(found, problem | expired.problems | sweep.damaged, terms, fenced),
             expired=expired.total,
             left_out=len(choice.left_out),
+            left_behind=find_left_behind(self._store, self._table.current, search.removed),
             complete=complete,
         )
 
@@ -221,7 +227,7 @@ class Collector:
         now = now or datetime.now(UTC)
         versions = list_catalog_versions(self._store)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
-        terms = _Terms(now, settings, {}, oldest, "", snapshot)
+        terms = _Terms(now, settings, {}, oldest, "", StoreDates(versions, now), snapshot)
         superseded = find_superseded(self._store, snapshot, settings, now)
         fenced = snapshot.apply(_fence(snapshot, terms))
         history, problem = self._history(versions, fenced, terms)
@@ -244,6 +250,7 @@ class Collector:
             **_rest_of(found, problem | superseded.problems, terms, fenced),
             expired=superseded.total,
             left_out=len(choice.left_out),
+            left_behind=find_left_behind(self._store, snapshot, search.removed),
             complete=True,
         )
 
@@ -317,9 +324,8 @@ class Collector:
         return tuple(sorted(empty))
 
     def _has_files(self, location: str) -> bool:
-        """Whether a file of known form is left of a table. Files of unknown names and other datasets stay there."""
-        roles = (role_of(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
-        return any(role is not None and role.kind is not FileKind.NESTED for role in roles)
+        """Whether a file is left that goes with its table. Files of unknown names and other datasets stay there."""
+        return any(is_of_table(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
 
 
 def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
@@ -332,8 +338,10 @@ def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
         now_ms=terms.now_ms,
         settings=terms.given,
     )
-    purges = claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms)
-    return fence.then(end_leases(snapshot, terms.now_ms), purges)
+    dated = date_limits(snapshot, terms.dates)
+    known = snapshot.apply(dated) if dated else snapshot
+    purges = claim_purges(known, terms.settings.dropped_window, terms.now_ms)
+    return fence.then(dated, end_leases(known, terms.now_ms), purges)
 
 
 def _forget(snapshot: CatalogSnapshot, heads: Collection[VersionEntry]) -> Changes:

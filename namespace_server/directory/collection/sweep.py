@@ -12,7 +12,7 @@ from typing import Final
 
 from lance_core.cleanup.plan import read_needs
 from lance_core.cleanup.reachability import file_name
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.expired_versions import place_of_manifest
 from namespace_server.directory.collection.expiring_copies import copies_of, write_copies
@@ -82,6 +82,7 @@ class Sweep:
         self._snapshot = snapshot
         self._budget = budget
         self._progress = progress
+        self._begun: set[str] = set()
 
     def carry_out(self, plans: Sequence[str]) -> bool:
         """Remove what these plans name, in order; whether all of it is done. Raises `StorageError`.
@@ -97,6 +98,15 @@ class Sweep:
                 self.damaged[key] = str(error)
                 finish_plan(self._store, key)
         return True
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Remove files of runs that are done. What the store refuses to remove stays, and is told."""
+        try:
+            self._store.delete_all(keys)
+        except OutcomeUnknown:
+            raise
+        except StorageError as error:
+            self.swept.refused[keys[0]] = str(error)
 
     def _carry_out(self, plan: str) -> bool:
         removals = read_plan(self._store, plan)
@@ -114,6 +124,7 @@ class Sweep:
                 return False
             self._progress("sweep", len(expired) + first, len(removals), "files")
             self._remove_catalog_versions(superseded[first : first + _MANIFESTS_AT_ONCE])
+        self._begun.add(plan)
         needed = self._needs_of_standing(plan) if others else frozenset()
         for first in range(0, len(others), _FILES_AT_ONCE):
             if self._budget.is_spent:
@@ -128,16 +139,23 @@ class Sweep:
         return True
 
     def _needs_of_standing(self, plan: str) -> frozenset[str]:
-        """The names that expired manifests need which are there nevertheless: of this plan and those before it.
+        """The names that manifests need which are there nevertheless: of this plan and those before it.
 
-        A reference named them after they were planned, or they were put back, or another run may put them back: it has
-        written a copy before it removed them, so copies are looked at afterwards.
+        A reference named an expired version after it was planned, or it was put back, or another run may put it back:
+        it has written a copy before it removed it, so copies are looked at afterwards. A version of the catalog that
+        the store did not remove keeps its rows.
         """
-        expired = [item for key in plans_up_to(plan) for item in read_plan(self._store, key) if item.reason == EXPIRED]
-        if not expired:
+        planned = [(key, item) for key in plans_up_to(plan) for item in read_plan(self._store, key)]
+        expired = [item for _, item in planned if item.reason == EXPIRED]
+        superseded = [
+            item
+            for key, item in planned
+            if item.reason == SUPERSEDED and (key not in self._begun or item.path in self.swept.refused)
+        ]
+        if not expired and not superseded:
             return frozenset()
         needed: set[str] = set()
-        standing = (ObjectMeta(item.path, item.size, None, item.written) for item in expired)
+        standing = (ObjectMeta(item.path, item.size, None, item.written) for item in (*expired, *superseded))
         for meta, data in self._read(standing):
             needed |= read_needs(self._store, meta, data)[1]
         for meta, data in self._read(copies_of(self._store, {item.path for item in expired})):
@@ -175,12 +193,12 @@ class Sweep:
             self._store.delete_all([key for path, key in copies.items() if path in unnamed or path not in there])
 
     def _remove_catalog_versions(self, removals: Sequence[Removal]) -> None:
-        """Remove versions of the catalog, the lowest first, durably: those that are left are one unbroken run."""
+        """Remove versions of the catalog, the lowest first, durably: those from the oldest kept one on are one run.
+
+        One that the store does not remove stays below them, with its rows. Nothing follows it (design note 018, 4).
+        """
         self._budget.spend(len(removals))
         remove_all(self._store, removals, self.swept)
-        for item in removals:
-            if item.path in self.swept.refused:  # those that follow it, and their rows, stay as well
-                raise StorageError(self.swept.refused[item.path])
         with suppress(NotFound):  # another run is further
             self._store.sync([self._newest])
 

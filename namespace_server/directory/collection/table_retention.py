@@ -19,6 +19,7 @@ from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.manifest_table.store_clock import MOST_APART
 from namespace_server.directory.model.entries import (
     EXPIRING,
     Changes,
@@ -153,14 +154,16 @@ def find_superseded(
 def _candidates(
     snapshot: CatalogSnapshot, table_id: ObjectId, kept: Kept, now: datetime
 ) -> Iterator[tuple[VersionEntry, VersionEntry]]:
-    """Rows with those that superseded them, by the rows alone."""
+    """Rows with those that superseded them, by the rows alone. A time in the future says nothing."""
     latest = int((now - kept.age).timestamp() * 1_000)
+    future = int((now + MOST_APART).timestamp() * 1_000)
     branches = _branches(snapshot, table_id)
     begun = {next(iter(snapshot.versions(table_id, branch))).version for branch in branches}
     for branch in (None, *sorted(branches)):
         rows = list(snapshot.versions(table_id, branch))
         for row, successor in islice(pairwise(rows), max(len(rows) - kept.count, 0)):
-            if successor.timestamp_ms < latest and row.version not in begun:
+            is_old = successor.timestamp_ms < latest or successor.timestamp_ms > future
+            if is_old and row.version not in begun:
                 yield row, successor
 
 

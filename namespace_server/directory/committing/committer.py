@@ -36,7 +36,14 @@ from namespace_server.directory.model.errors import (
     nothing_done,
 )
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import Batch, UndropNamespace, UndropTable, chains_of
+from namespace_server.directory.model.operations import (
+    Batch,
+    RegisterIntent,
+    SetPin,
+    UndropNamespace,
+    UndropTable,
+    chains_of,
+)
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
@@ -108,6 +115,9 @@ class Committer:
         return decided
 
     def _commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
+        problem = self._table.clock.problem()
+        if problem is not None and any(map(_sets_limit, batches)):
+            return self._without_limits(batches, problem)
         chains = [frozenset(chains_of(batch.operations)) for batch in batches]
         try:
             snapshot = self._table.current
@@ -136,6 +146,15 @@ class Committer:
                 with self._queue.flipping():
                     published = self._commit_group(group)
         return mine
+
+    def _without_limits(self, batches: Sequence[Batch], problem: str) -> list[PendingBatch]:
+        """Commit all but the batches that set limits of time: this machine's clock is not the store's (G30)."""
+        others = [batch for batch in batches if not _sets_limit(batch)]
+        decided = iter(self._commit(others) if others else ())
+        refused = ServiceUnavailableError(f"no limit of time can be set: {problem}")
+        return [
+            PendingBatch(batch, {}, frozenset(), refused) if _sets_limit(batch) else next(decided) for batch in batches
+        ]
 
     def commit_changes(
         self,
@@ -229,6 +248,14 @@ def _outcome_of(verdict: Verdict | None) -> BatchOutcome:
 def _is_undrop(batch: Batch) -> bool:
     """Whether a batch brings back what was dropped: tombstones are looked for in the newest snapshot."""
     return any(isinstance(operation, UndropTable | UndropNamespace) for operation in batch.operations)
+
+
+def _sets_limit(batch: Batch) -> bool:
+    """Whether a batch sets a limit of time that its answer tells: the end of a pin or of an intent."""
+    return any(
+        isinstance(operation, RegisterIntent) or (isinstance(operation, SetPin) and operation.seconds is not None)
+        for operation in batch.operations
+    )
 
 
 def _reject(group: Sequence[PendingBatch], answer: Callable[[PendingBatch], Verdict]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, takewhile
+from operator import attrgetter
 from typing import Final
 
 from namespace_server.directory.model.entries import (
@@ -133,11 +134,29 @@ class RecordRetention:
     tombstones: timedelta
 
 
+def _not_before_earlier_ones(records: Iterable[RecordEntry], now_ms: int) -> list[RecordEntry]:
+    """The records, each with a time that is not before that of the batch of an earlier catalog version.
+
+    Times in the future say nothing about later records.
+    """
+    found: list[RecordEntry] = []
+    latest = 0
+    for record in sorted(records, key=attrgetter("catalog_version")):
+        if record.is_batch and record.catalog_version and latest < record.timestamp_ms <= now_ms:
+            latest = record.timestamp_ms
+        is_behind = record.catalog_version and record.timestamp_ms < latest
+        found.append(replace(record, timestamp_ms=latest) if is_behind else record)
+    return found
+
+
 def find_expired(snapshot: CatalogSnapshot, retention: RecordRetention, now_ms: int) -> list[RecordEntry]:
-    """The closed records and the tombstones that may be removed at `now_ms` (milliseconds since the epoch)."""
-    records = list(snapshot.records())
+    """The closed records and the tombstones that may be removed at `now_ms` (milliseconds since the epoch).
+
+    A record is no older than the batch of an earlier catalog version, whatever the clock of its writer said.
+    """
+    records = _not_before_earlier_ones(snapshot.records(), now_ms)
     closed = [record for record in records if record.state == "closed"]
-    closed.sort(key=lambda record: (record.timestamp_ms, record.batch_uuid))
+    closed.sort(key=lambda record: (record.timestamp_ms, record.catalog_version, record.batch_uuid))
     surplus = len(closed) - retention.limit
     oldest = now_ms - retention.records // _MILLISECOND
     settled = now_ms - MIN_RECORD_AGE // _MILLISECOND

@@ -10,11 +10,14 @@ from typing import Any, Final
 
 import orjson
 
+from lance_core.amounts import counted
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.versions import find_contents
+from namespace_server.directory.collection.purges import find_left_behind
+from namespace_server.directory.collection.report import words_of
 from namespace_server.directory.collection.stored_plan import list_runs, read_plan
 from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.findings import Finding
@@ -172,12 +175,35 @@ def _check_newest(
     horizon = datetime.fromtimestamp(snapshot.collector.horizon, UTC)
     if horizon > now + _TOLERANCE:
         yield Finding("horizon-in-future", MANIFEST_TABLE, f"the horizon is {horizon:%Y-%m-%dT%H:%M:%SZ}")
+    yield from _check_dates(snapshot, files[snapshot.version], now)
     if snapshot.collector.run:
         data = store.find(files[snapshot.version].path)  # it is gone if a hundred others came meanwhile
         metadata = {} if data is None else parse_manifest_file(data).manifest.table_metadata
         flags = metadata.get(WRITER_FLAGS_KEY, "0")
         if data is not None and not (flags.isdigit() and int(flags) & COLLECTED):
             yield Finding("writer-flag-missing", files[snapshot.version].path, f"writer flags {flags}, expected bit 33")
+
+
+def _check_dates(snapshot: CatalogSnapshot, newest: ObjectMeta, now: datetime) -> Iterator[Finding]:
+    """The newest version, and the heads of tables, are not dated in the future (G30)."""
+    latest_ms = int((max(newest.last_modified, now) + _TOLERANCE).timestamp() * 1_000)
+    chains = ((table_id, branch) for table_id in snapshot.all_tables() for branch in snapshot.chains(table_id))
+    heads = (snapshot.head(*chain) for chain in chains)
+    ahead = [head for head in heads if head is not None and head.timestamp_ms > latest_ms]
+    if snapshot.timestamp_ms > latest_ms or ahead:
+        dated_ms = max([snapshot.timestamp_ms, *(head.timestamp_ms for head in ahead)])
+        text = (
+            f"the store dates it {newest.last_modified:%Y-%m-%dT%H:%M:%SZ}; it, or the newest version of one of "
+            f"{counted(len(ahead), 'table or branch', 'tables and branches')}, says {_moment(dated_ms)}"
+        )
+        yield Finding("dated-ahead", newest.path, text)
+
+
+def _moment(time_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ms:,} ms since the epoch"
 
 
 def _noted(store: ObjectStore) -> int | None:
@@ -229,6 +255,8 @@ def check_locations(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[F
             yield Finding("tombstone-of-table", location, text)
     for directory in store.directories(""):
         known = snapshot.table_at(directory) or snapshot.table_below(directory) or snapshot.tombstone_at(directory)
+        if known and (left := find_left_behind(store, snapshot, [directory])):
+            yield Finding("left-behind", directory, f"of a table that is purged: {words_of(*left[directory])}")
         if directory not in RESERVED and not known:
             yield Finding("unexplained-directory", directory, "expected the location of a table")
 

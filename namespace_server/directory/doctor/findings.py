@@ -58,6 +58,11 @@ KINDS: Final = {
     "horizon-in-future": _Kind(
         Severity.DAMAGE, "set the clocks of the machines that collect; writers are refused until this time has come"
     ),
+    "dated-ahead": _Kind(
+        Severity.WARNING,
+        "the clock of a server was ahead, and later commits are dated after it: set its clock; times of history mean "
+        "nothing until then",
+    ),
     "writer-flag-missing": _Kind(
         Severity.WARNING, "run `lance-namespace gc`: it sets the flag, which shuts out releases that cannot collect"
     ),
@@ -78,6 +83,9 @@ KINDS: Final = {
         Severity.WARNING, "run `lance-namespace gc`: it gives the plan up, and finds anew what goes"
     ),
     "unexplained-directory": _Kind(Severity.NOTE, "no row and no tombstone names it: register it, or remove it"),
+    "left-behind": _Kind(
+        Severity.NOTE, "a collection does not remove what the table's clients did not write: look, and remove it"
+    ),
     "quarantined-version": _Kind(
         Severity.WARNING, "run with --repair, or let a server run: the file is put back", repairable=True
     ),

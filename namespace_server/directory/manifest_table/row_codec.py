@@ -22,6 +22,7 @@ from namespace_server.directory.model.collector_rows import (
     CollectorEntry,
     IntendedChain,
     IntentEntry,
+    Lease,
     PinEntry,
 )
 from namespace_server.directory.model.entries import (
@@ -283,6 +284,8 @@ def _decode_pin(name: str, metadata: str | None) -> PinEntry | None:
         _string(values.get("reason")),
         _string(values.get("principal")),
         _integer(values.get("timestamp_millis")),
+        _integer(values.get("seconds")),
+        _integer(values.get("set_in")),
     )
 
 
@@ -310,11 +313,14 @@ def _decode_intent(intent: str, metadata: str | None) -> IntentEntry | None:
         _string(values.get("reason")),
         _string(values.get("principal")),
         _integer(values.get("timestamp_millis")),
+        _integer(values.get("seconds")),
+        _integer(values.get("set_in")),
     )
 
 
-def _lease(entry: PinEntry | IntentEntry) -> dict[str, Any]:
+def _lease(entry: Lease) -> dict[str, Any]:
     given = {"until_millis": entry.until_ms or None, "reason": entry.reason, "principal": entry.principal}
+    given |= {"seconds": entry.seconds or None, "set_in": entry.set_in or None}
     return {name: value for name, value in given.items() if value is not None}
 
 

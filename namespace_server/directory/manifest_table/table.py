@@ -28,6 +28,7 @@ from namespace_server.directory.manifest_table.newest_version import SAME_SECOND
 from namespace_server.directory.manifest_table.peers import Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
+from namespace_server.directory.manifest_table.store_clock import StoreClock
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
@@ -63,8 +64,9 @@ class CatalogHistoryEntry:
 class ManifestTable:
     """The dataset at key `path` of `store`. Thread-safe.
 
-    `now` gives nanoseconds since the epoch. For `listing_interval` see `Snapshots`. The `observer` is told of the steps
-    of a commit. `peers` are the processes whose flips of batches were seen; flips of batches tell which one this is.
+    `now` gives nanoseconds since the epoch. `clock` compares it with the store's. For `listing_interval` see
+    `Snapshots`. The `observer` is told of the steps of a commit. `peers` are the processes whose flips of batches were
+    seen; flips of batches tell which one this is.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class ManifestTable:
         self._observer = observer
         self._newest = NewestVersion(store, path)
         self.peers = Peers()
+        self.clock = StoreClock(store, now)
         self._snapshots = Snapshots(store, path, self._newest, listing_interval, self.peers)
 
     @property
@@ -212,6 +215,7 @@ class ManifestTable:
             # Ours may have stood there, been built on, and been removed since (G9).
             return self._conclude(self._trace(flip, began, won=False), flip, following)
         asked_at = elapsed_clock()
+        self.clock.wrote(flip.path)
         made = flip.snapshot(flip.base.listed_at)
         beside = following.won(made)
         proof = Deferred(partial(self._prove, flip, made.proved(asked_at), began, following))

@@ -48,7 +48,7 @@ class PinEntry:
     """A catalog version that is kept with all rows and files, whatever the settings (G10).
 
     `name` is what it is called. It ends at the first fence after `until_ms`, in milliseconds since the epoch; never if
-    that is 0. `timestamp_ms` is when it was set, by `principal`.
+    that is 0. `timestamp_ms` is when it was set, by `principal`. For `seconds` and `set_in` see `Lease`.
     """
 
     name: str
@@ -57,6 +57,8 @@ class PinEntry:
     reason: str | None = None
     principal: str | None = None
     timestamp_ms: int = 0
+    seconds: int = 0
+    set_in: int = 0
 
     @property
     def object_id(self) -> str:
@@ -82,7 +84,8 @@ class IntentEntry:
     """A job that may commit later than a collection allows (G11).
 
     `intent` is the uuid that the job chose. It ends by the job's batch, or at the first fence after `until_ms`, in
-    milliseconds since the epoch. `timestamp_ms` is when it was registered, by `principal`.
+    milliseconds since the epoch. `timestamp_ms` is when it was registered, by `principal`. For `seconds` and `set_in`
+    see `Lease`.
     """
 
     intent: str
@@ -91,8 +94,19 @@ class IntentEntry:
     reason: str | None = None
     principal: str | None = None
     timestamp_ms: int = 0
+    seconds: int = 0
+    set_in: int = 0
 
     @property
     def object_id(self) -> str:
         """The key of the row."""
         return INTENT_PREFIX + self.intent
+
+
+Lease = PinEntry | IntentEntry
+"""A row that ends by a fence.
+
+It was set, or renewed, for `seconds` by the catalog version `set_in`, and ends so much after the store's date of that
+version: `until_ms` is what the clock of its writer said (G30). A fence puts the time by the store in its place, and
+`set_in` is 0 from then on. Releases that knew neither wrote 0 for both.
+"""

@@ -28,6 +28,8 @@ PURGING: Final = "purging"
 """State of the tombstone of a dropped table that cannot come back, while its files are removed (G14)."""
 PURGE: Final[Mapping[str, str]] = MappingProxyType({"purge": "true"})
 """Properties of the tombstone of a table that the next collection purges."""
+DATED: Final[Mapping[str, str]] = MappingProxyType({"dated": "store"})
+"""Properties of a tombstone whose `timestamp_ms` is the store's date of the catalog version that wrote it (G30)."""
 PURGED: Final = "purged"
 """State of the tombstone of a dropped table whose files are gone."""
 DEREGISTERED: Final = "deregistered"

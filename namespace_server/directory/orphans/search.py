@@ -117,6 +117,8 @@ class Search:
         self._newest = snapshot
         self._cutoff = cutoff
         self._places = find_places(store, snapshot, wanted)
+        self.removed: Mapping[str, str] = dict(self._places.removed)
+        """The directories of dropped and deregistered tables, with the state of their tombstones."""
         self._places.leave_out(left_out)
         self._left_out = left_out
         self._known = known or {}

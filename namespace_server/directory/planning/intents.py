@@ -14,8 +14,9 @@ from namespace_server.directory.planning.plan_builder import PlanBuilder
 def plan_intent(builder: PlanBuilder, operation: RegisterIntent | EndIntent) -> OperationResult:
     """Register an intent, renew it, or end it. One that is not there any more is ended already.
 
-    A renewal adds tables, and shortens nothing. Raises TableNotFoundError (4) for a table without a location, and
-    TableVersionNotFoundError (11) for a version that is to be kept and is not there.
+    A renewal adds tables, and shortens nothing: it is for the longest time that was asked for. Raises
+    TableNotFoundError (4) for a table without a location, and TableVersionNotFoundError (11) for a version that is to
+    be kept and is not there.
     """
     known = builder.work.intent(operation.intent)
     if isinstance(operation, EndIntent):
@@ -32,6 +33,8 @@ def plan_intent(builder: PlanBuilder, operation: RegisterIntent | EndIntent) -> 
         operation.reason,
         builder.batch.principal,
         now_ms if known is None else known.timestamp_ms,
+        operation.seconds if known is None else max(operation.seconds, known.seconds),
+        builder.base.version + 1,
     )
     builder.change([intent])
     return {"intent": intent_json(intent)}

@@ -30,7 +30,16 @@ def _set(builder: PlanBuilder, operation: SetPin) -> OperationResult:
         raise TableVersionNotFoundError(
             f"pin {operation.pin}: catalog version {version} is not kept, expected one from {oldest} to {newest}"
         )
-    until_ms = 0 if operation.seconds is None else builder.context.now_ms + operation.seconds * 1_000
-    pin = PinEntry(operation.pin, version, until_ms, operation.reason, builder.batch.principal, builder.context.now_ms)
+    seconds, now_ms = operation.seconds or 0, builder.context.now_ms
+    pin = PinEntry(
+        operation.pin,
+        version,
+        now_ms + seconds * 1_000 if seconds else 0,
+        operation.reason,
+        builder.batch.principal,
+        now_ms,
+        seconds,
+        newest + 1 if seconds else 0,
+    )
     builder.change([pin])
     return {"pin": pin_json(pin)}

@@ -127,6 +127,7 @@ class Sweeper:
     def _take_steps(self, snapshot: CatalogSnapshot, problems: set[str]) -> None:
         steps: Sequence[Callable[[CatalogSnapshot], None]] = (
             self._lost_version.compare,
+            lambda found: self._table.clock.look(found.timestamp_ms),
             lambda _: finish_removals(self._store),
             self._finish_open_records,
             self._branch_refs.complete_forming,
@@ -218,7 +219,7 @@ class Sweeper:
             return
         self._last_expiry = time.monotonic()
         self._promoter.forget_closed(snapshot)
-        self._record_maintenance.remove(find_expired(snapshot, self._retention, time.time_ns() // 1_000_000))
+        self._record_maintenance.remove(find_expired(snapshot, self._retention, self._table.clock.time_ms()))
 
     def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
         for _ in range(_RECOMMITS):

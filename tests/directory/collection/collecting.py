@@ -37,8 +37,10 @@ def let_pass(ground: Ground, duration: timedelta = WEEK) -> None:
 
 
 def _older(intent: IntentEntry, seconds: int) -> IntentEntry:
-    """An intent that began earlier, and was renewed since."""
-    return replace(intent, chains=tuple(chain._replace(since=chain.since - seconds) for chain in intent.chains))
+    """An intent that began earlier, and was renewed just now."""
+    chains = tuple(chain._replace(since=chain.since - seconds) for chain in intent.chains)
+    until_ms = max(intent.until_ms, _now_ms() + intent.seconds * 1_000)
+    return replace(intent, chains=chains, until_ms=until_ms, set_in=0)
 
 
 def collect(ground: Ground, settings: Mapping[str, str] | None = None) -> CollectionReport:

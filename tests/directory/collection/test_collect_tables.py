@@ -38,6 +38,7 @@ from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import Removal, Swept, read_plan, remove_all, unfinished_plans
 from namespace_server.directory.collection.sweep import Budget
+from namespace_server.directory.doctor import Examination
 from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.retention import DROPPED_WINDOW
@@ -45,7 +46,7 @@ from namespace_server.directory.model.root_layout import COLLECTION
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans.lost_versions import references_of
-from namespace_server.directory.orphans.report import EXPIRED, INTERRUPTED, UNNAMED
+from namespace_server.directory.orphans.report import EXPIRED, INTERRUPTED, UNNAMED, Total
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.collection.test_collect_history import flips
 from tests.directory.flipping import open_manifest
@@ -710,21 +711,46 @@ def test_what_the_store_refuses_to_remove_stays_and_the_rest_goes(two: Ground) -
     assert two.canonical(T) == [3, 4, 5]
 
 
-def test_a_catalog_version_that_cannot_be_removed_ends_the_run(two: Ground) -> None:
+@pytest.mark.parametrize("number", [1, 4])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_catalog_version_that_cannot_be_removed_stays_with_its_rows_and_the_rest_goes(
+    two: Ground, number: int, dies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another process goes on with the plans of the run that met it."""
+    monkeypatch.setattr(stored_plan, "_ENTRIES", 3)
+    location = two.location(U)
+    two.call("drop_table", id=U, purge=True)
+    lost = two.root / leave_fragment(two, T)
     let_pass(two)
     forget_history(two)
-    oldest = f"__manifest/_versions/{manifest_name(1)}"
+    kept = f"__manifest/_versions/{manifest_name(number)}"
+    needed = set(names_used(parse_manifest_file((two.root / kept).read_bytes())))
+    rows_of_it = {f"__manifest/{name}" for name in needed} & files_of(two, "__manifest")
     store = FaultStore(LocalStore(two.root, "none"))
 
     def refuse(verb: str, path: str) -> None:
-        if path == oldest and verb == "delete":
+        if path == kept and verb == "delete":
             raise StorageError(f"{path}: permission denied")
 
     store.before(refuse)
-    before = files_of(two, "__manifest/data")
-    with pytest.raises(StorageError, match="permission denied"):
-        collect(two.again(store))
-    assert before <= files_of(two, "__manifest/data")
+    if dies:
+        dying = FaultStore(store)
+        dying.fail(Fault.CRASH_BEFORE, when=lambda write: write.verb == "delete" and "__manifest/data" in write.path)
+        with pytest.raises(Crashed):
+            collect(two.again(dying))
+    for _ in range(2):
+        report = collect(two.again(store))
+        assert report.refused == {kept: f"{kept}: permission denied"}
+        assert report.complete
+    assert not lost.exists()
+    assert not files_of(two, location)
+    versions = {path.stem for path in (two.root / "__manifest/_versions").glob("*.manifest")}
+    assert manifest_name(number).removesuffix(".manifest") in versions
+    assert len([each for each in versions if 2**64 - 1 - int(each) < two.catalog.snapshot().collector.oldest]) == 1
+    assert rows_of_it <= files_of(two, "__manifest")
+    assert lance.dataset(str(two.root / "__manifest"), version=number).to_table().num_rows > 0
+    assert collect(two).refused == {}
+    assert not (two.root / kept).exists()
 
 
 def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
@@ -952,3 +978,55 @@ def test_a_catalog_that_stock_clients_made_is_refused(tmp_path: Path) -> None:
     for run in (collector.collect, collector.estimate):
         with pytest.raises(UnsupportedOperationError, match="made by another implementation"):
             run()
+
+
+def purge(ground: Ground, *table: str) -> CollectionReport:
+    ground.call("drop_table", id=list(table), purge=True)
+    return collect(ground)
+
+
+def doctor(ground: Ground) -> set[tuple[str, str]]:
+    found = Examination(LocalStore(ground.root, "none"), sleep=lambda _seconds: None).examine().findings
+    return {(each.code, each.place) for each in found}
+
+
+def test_the_write_ahead_log_of_a_table_goes_with_it_alone(two: Ground) -> None:
+    """It has datasets of its own."""
+    log = two.root / two.location(U) / "_mem_wal" / str(uuid.uuid4())
+    lance.write_dataset(rows(0, 5), str(log / "gen_1"))
+    (log / "wal").mkdir()
+    (log / "wal" / "1.arrow").write_bytes(b"rows")
+    before = files_of(two, two.location(U))
+    let_pass(two)
+    report = collect(two)
+    assert (report.unknown, files_of(two, two.location(U))) == (0, before)
+    location = two.location(U)
+    report = purge(two, *U)
+    assert (report.purged, dict(report.left_behind)) == ((location,), {})
+    assert not (two.root / location).exists()
+    assert not [each for each in doctor(two) if each[1] == location]
+
+
+def test_what_a_purge_leaves_is_told_by_each_run_and_by_the_doctor(two: Ground) -> None:
+    location, elsewhere = two.location(U), two.root.parent / "elsewhere"
+    table = two.root / location
+    (table / "notes.txt").write_bytes(b"of a user")
+    shutil.move(table / "data", elsewhere)
+    (table / "data").symlink_to(elsewhere)
+    assert "link-out-of-root" in {code for code, _ in doctor(two)}
+    for changed in (False, True, True):
+        report = (
+            purge(two, *U) if not changed else Collector(two.catalog, settle=timedelta(0)).collect(everywhere=False)
+        )
+        assert dict(report.left_behind) == {location: (Total(1, 9), (f"{location}/data",))}
+        [line] = [line for line in report.lines() if line.startswith("left behind")]
+        assert f"{location}: 1 file, 9 bytes of unknown names" in line
+        assert f"symbolic links {location}/data" in line
+        assert report.as_json()["left_behind"] == {location: {"files": 1, "size": 9, "links": [f"{location}/data"]}}
+        assert ("left-behind", location) in doctor(two)
+    (table / "notes.txt").unlink()
+    assert dict(collect(two).left_behind) == {location: (Total(0, 0), (f"{location}/data",))}
+    (table / "data").unlink()
+    assert dict(collect(two).left_behind) == {}
+    assert ("left-behind", location) not in doctor(two)
+    assert list(elsewhere.iterdir())

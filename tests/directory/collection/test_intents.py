@@ -218,7 +218,7 @@ def test_an_intent_ends_by_a_fence_after_its_time_and_by_nothing_else(filled: Gr
     register(filled)
     operation, file = write_files(filled)
     let_pass(filled)
-    change_intent(filled, until_ms=int(time.time() * 1_000) - 2 * HOUR * 1_000)
+    change_intent(filled, until_ms=int(time.time() * 1_000) - 2 * HOUR * 1_000, set_in=0)
     fence(filled)  # moves the horizon, and ends nothing
     assert file.stat().st_mtime < filled.catalog.snapshot().collector.horizon
     for process in (filled, filled.again()):
@@ -235,7 +235,7 @@ def test_a_job_whose_time_is_over_commits_before_the_fence(filled: Ground) -> No
     operation, _ = write_files(filled)
     let_pass(filled)
     collect(filled)
-    change_intent(filled, until_ms=1)
+    change_intent(filled, until_ms=1, set_in=0)
     filled.batch(operation, end())
     assert filled.ids(T) == [0, 1, 2, 3, 4]
 
@@ -248,7 +248,7 @@ def test_a_commit_that_is_held_while_its_intent_ends_names_no_removed_file(
     register(filled)
     operation, _ = write_files(filled)
     let_pass(filled)
-    change_intent(filled, until_ms=1)
+    change_intent(filled, until_ms=1, set_in=0)
     outcomes: Counter[str] = Counter()
     for number in range(1_000):
         root = tmp_path / f"{number}"
@@ -370,7 +370,7 @@ def test_a_table_is_not_purged_while_an_intent_names_it(filled: Ground) -> None:
     assert f"kept: the dropped table at {location.name}" in "\n".join(report.lines())
     assert report.as_json()["purges_held"] == [location.name]
     assert location.exists()
-    change_intent(filled, until_ms=1)
+    change_intent(filled, until_ms=1, set_in=0)
     assert collect(filled).purged == ()  # the fence that ends the intent still honours it
     assert len(collect(filled).purged) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -95,3 +96,15 @@ def test_a_server_that_is_held_for_longer_than_records_are_kept_commits_nothing_
     monkeypatch.undo()
     held.namespace.write("drop_table", drop, idempotency_key="another")
     assert other.catalog.snapshot().table(("g", "t")) is None
+
+
+def test_a_record_is_no_older_than_the_batch_of_an_earlier_catalog_version() -> None:
+    """Its writer's clock may have been days behind; one that was ahead says nothing about others."""
+    first, ahead, behind = (
+        replace(record(name, "closed", age), catalog_version=version)
+        for name, age, version in (("first", HOUR // 2, 5), ("ahead", -1000 * HOUR, 6), ("behind", 200 * HOUR, 7))
+    )
+    deregistered = replace(record("deregistered", "deregistered", 200 * HOUR), catalog_version=8)
+    old = replace(record("old", "closed", 300 * HOUR), catalog_version=4)
+    assert expired(first, ahead, behind, deregistered, old) == {"old"}
+    assert expired(behind, deregistered) == {"behind", "deregistered"}

@@ -19,7 +19,14 @@ from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
-from namespace_server.directory.model.entries import Changes, TableEntry, VersionEntry, changes_of
+from namespace_server.directory.model.entries import (
+    Changes,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+    changes_of,
+)
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import collect, let_pass
@@ -312,6 +319,20 @@ def plan_is_damaged(place: Place) -> None:
 @damage("unexplained-directory")
 def directory_belongs_to_nothing(place: Place) -> None:
     lance.write_dataset(rows(0, 1), str(place.root / "stranger"))
+
+
+@damage("dated-ahead")
+def head_of_a_table_is_dated_in_the_future(place: Place) -> None:
+    row = place.row(U, 3)
+    place.change(lambda _: changes_of([replace(row, timestamp_ms=row.timestamp_ms + 20 * 365 * 86_400_000)]))
+
+
+@damage("left-behind")
+def purged_table_left_a_file(place: Place) -> None:
+    gone = Participant(("g", "gone"), None, 1, "0a0b0c0d_g$gone", None)
+    place.change(lambda _: changes_of([RecordEntry(str(uuid.uuid4()), "purged", participants=(gone,))]))
+    (place.root / gone.location).mkdir()
+    (place.root / gone.location / "notes.txt").write_bytes(b"of a user")
 
 
 @damage("quarantined-file")

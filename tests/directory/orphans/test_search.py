@@ -74,6 +74,16 @@ def leave_fragment(ground: Ground, table: list[str]) -> str:
     return f"{ground.location(table)}/data/{file.path}"
 
 
+def clean_up(ground: Ground) -> None:
+    """What the clean-up of a client leaves that died after manifests: it removes transaction files first."""
+    for file in (uri(ground, T) / "_transactions").glob("*.txn"):
+        if int(file.stem.partition("-")[0]) < ground.head(T) - 1:
+            file.unlink()
+    for file in (uri(ground, T) / "_versions").glob("*.manifest"):
+        if 2**64 - 1 - int(file.stem) < ground.head(T):
+            file.unlink()
+
+
 def paths(ground: Ground) -> list[str]:
     report = list_orphans(ground.root)
     assert report.not_judged == {}
@@ -251,12 +261,7 @@ def test_a_clone_of_an_interrupted_compaction(two: Ground, at_root: bool) -> Non
     (clone / "data" / "x.lance").write_bytes(b"rows")
     lance.dataset(namespace_client=two.namespace, table_id=T).optimize.compact_files()
     two.catalog.sweep()
-    for file in (uri(two, T) / "_transactions").glob("*.txn"):  # a client's clean-up removes them, and then manifests
-        if int(file.stem.partition("-")[0]) < two.head(T) - 1:
-            file.unlink()
-    for file in (uri(two, T) / "_versions").glob("*.manifest"):
-        if 2**64 - 1 - int(file.stem) < two.head(T):
-            file.unlink()
+    clean_up(two)
     old = time.time() - 8 * 86_400
     for path in uri(two, T).rglob("*.*"):
         os.utime(path, (old, old))
@@ -498,9 +503,7 @@ def test_names_that_others_use_through_base_paths_are_needed(two: Ground, place:
         two.call("drop_table", id=["g", "clone"])
     lance.dataset(namespace_client=two.namespace, table_id=T).optimize.compact_files()
     two.catalog.sweep()
-    for file in (uri(two, T) / "_versions").glob("*.manifest"):
-        if 2**64 - 1 - int(file.stem) < two.head(T):
-            file.unlink()
+    clean_up(two)
     clone = {name for name in needs(lance.dataset(str(two.root / directory))) if name.startswith("data/")}
     listed = {name_of(path.partition("/")[2]) for path in paths(two)}
     assert clone
