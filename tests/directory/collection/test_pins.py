@@ -52,7 +52,7 @@ def end_all(ground: Ground) -> None:
     """Let the time of all pins be over."""
 
     def plan(snapshot: CatalogSnapshot) -> Changes:
-        return changes_of(replace(each, until_ms=1) for each in snapshot.pins())
+        return changes_of(replace(each, until_ms=1, set_in=0) for each in snapshot.pins())
 
     ground.catalog.committer.commit_changes(plan)
 
@@ -111,7 +111,9 @@ def test_a_pin_ends_with_a_fence_after_its_time(filled: Ground) -> None:
     assert end.until_ms - end.timestamp_ms == 60_000
     collect(filled)
     assert [each["name"] for each in filled.read("list_catalog_pins")["pins"]] == ["lasting", "short"]
-    filled.catalog.committer.commit_changes(lambda _: changes_of([replace(end, until_ms=end.timestamp_ms - 2_000)]))
+    filled.catalog.committer.commit_changes(
+        lambda _: changes_of([replace(end, until_ms=end.timestamp_ms - 2_000, set_in=0)])
+    )
     collect(filled)
     assert [each["name"] for each in filled.read("list_catalog_pins")["pins"]] == ["lasting"]
 
