@@ -10,7 +10,7 @@ import pytest
 from namespace_server.directory.committing import group_planner
 from tests.directory.recovery.path_writers import KINDS, Scenario, run_random
 
-SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "16"))
+SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
 FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "restore"}
 """What is committed again after the append that it was built on, beside an append of a batch, if that is known."""
 CHAINS = (
@@ -31,8 +31,7 @@ def _take_name(scenario: Scenario, batch: str, kind: str = "append") -> None:
     assert scenario.commit(kind)
 
 
-@pytest.mark.parametrize("branch", [None, "dev"])
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("known", "branch"), [(True, None), (False, None), (True, "dev")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_commit_on_a_quarantined_version(tmp_path: Path, kind: str, known: bool, branch: str | None) -> None:
     """By the same handle: it stands there when the name is repaired, or comes after that."""
@@ -48,8 +47,7 @@ def test_a_commit_on_a_quarantined_version(tmp_path: Path, kind: str, known: boo
         assert not any(scenario.reasons.values()), scenario.reasons
 
 
-@pytest.mark.parametrize("batch", ["append", "config"])
-@pytest.mark.parametrize("known", [5, 3, 1])
+@pytest.mark.parametrize(("batch", "known"), [("append", 5), ("append", 3), ("config", 1), ("config", 5)])
 @pytest.mark.parametrize("chain", CHAINS)
 def test_a_chain_of_five(tmp_path: Path, chain: tuple[str, ...], known: int, batch: str) -> None:
     """Of which so many stand there when the name is repaired."""
