@@ -50,7 +50,7 @@ class Client:
     steps that were acknowledged.
     """
 
-    pause: ClassVar[float] = 0.0
+    pause: float = 0.0
 
     def __init__(self, name: str, seed: str, urls: Sequence[str], workload: Workload, recorder: Recorder) -> None:
         self.name = name
@@ -387,13 +387,16 @@ class PathClient(Client):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._handles: dict[str, lance.LanceDataset] = {}
+        self._table = TABLES[0]
         self._mine_of: dict[str, list[str]] = {table: [] for table in TABLES}
 
     def act(self, event: Event) -> None:
-        table = self.chance.choice(TABLES)
-        event.by_path = True
-        if table not in self._handles or self.chance.random() < 0.3:
+        if self.chance.random() < 0.4:
+            self._table = self.chance.choice(TABLES)
+        table, event.by_path = self._table, True
+        if table not in self._handles or self.chance.random() < 0.15:
             self._handles[table] = lance.dataset(self.locations[table])
+        self.pause = self.chance.choice((0.0, 0.0, 0.6))  # a handle goes on at once, or much later
         kind, changed = self.chance.choice(self.kinds), 0
         with StockOutcome(event):
             changed = getattr(self, f"_{kind}")(event, table)
