@@ -28,6 +28,7 @@ from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 from namespace_server.directory.model.entries import DROPPED, VersionEntry, place_of
+from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -193,8 +194,9 @@ class LostVersions:
 
 
 def _there(kept: Callable[[int], CatalogSnapshot], versions: Iterable[int]) -> Iterator[CatalogSnapshot]:
+    """These catalog versions, without those that are gone, or damaged: such a one says nothing (`doctor` names it)."""
     for version in sorted(versions):
-        with suppress(ReferenceNotFound):
+        with suppress(ReferenceNotFound, CatalogDamaged):
             yield kept(version)
 
 

@@ -87,6 +87,8 @@ entries = st.one_of(
         reason=st.none() | names,
         principal=st.none() | names,
         timestamp_ms=st.integers(0, 2**45),
+        seconds=st.integers(0, 2**31),
+        set_in=st.integers(0, 2**31),
     ),
 )
 
