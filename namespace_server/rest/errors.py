@@ -26,7 +26,7 @@ from lance_core.errors import CorruptFile, ManifestNotSynchronized, OutcomeUnkno
 from namespace_server.data.request_checks import describe_validation_error
 from namespace_server.directory.model.errors import file_damaged
 from namespace_server.rest.header_names import CATALOG_VERSION
-from namespace_server.rest.identity import TooManyWrongKeys
+from namespace_server.rest.wrong_keys import TooManyWrongKeys
 
 _log = logging.getLogger(__name__)
 

@@ -13,18 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lance_namespace.errors import ThrottlingError, UnauthenticatedError
+from lance_namespace.errors import UnauthenticatedError
 
 from lance_core.amounts import counted
 from namespace_server.rest.key_file import HASHED, read_mapping, who_may
-from namespace_server.rest.wrong_keys import WrongKeys
+from namespace_server.rest.wrong_keys import SHOWN_DIGITS, TooManyWrongKeys, WrongKeys
 
 MIN_KEY_LENGTH: Final = 8
 """Characters that a key has at least."""
 MAX_PRINCIPAL_LENGTH: Final = 255
 SHORT_KEY: Final = 16
 """Characters below which a key is warned about."""
-_SHOWN_DIGITS: Final = 12
 _INTERVAL = 1.0
 _JOIN_TIMEOUT = 5.0
 
@@ -36,19 +35,7 @@ class KeyRefused(UnauthenticatedError):
 
     def __init__(self, digest: bytes) -> None:
         super().__init__("credentials: the key is not known")
-        self.key_digest = digest.hex()[:_SHOWN_DIGITS]
-
-
-class TooManyWrongKeys(ThrottlingError):
-    """No key of the address is looked at for `retry_after` seconds, since too many were wrong (429)."""
-
-    def __init__(self, seconds: int, digest: bytes) -> None:
-        super().__init__(
-            "credentials: too many wrong keys came from this address, so the key was not looked at; nothing was done, "
-            f"try again in {seconds} s"
-        )
-        self.retry_after = seconds
-        self.key_digest = digest.hex()[:_SHOWN_DIGITS]
+        self.key_digest = digest.hex()[:SHOWN_DIGITS]
 
 
 @dataclass(frozen=True, slots=True)

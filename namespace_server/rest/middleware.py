@@ -24,10 +24,11 @@ from namespace_server.rest.errors import (
     render_error,
 )
 from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO
-from namespace_server.rest.identity import KeyRefused, TooManyWrongKeys
+from namespace_server.rest.identity import KeyRefused
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
+from namespace_server.rest.wrong_keys import TooManyWrongKeys
 
 REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128

@@ -10,9 +10,24 @@ from functools import lru_cache
 from math import ceil
 from typing import Final
 
+from lance_namespace.errors import ThrottlingError
+
 _ADDRESSES: Final = 10_000
 _PROVEN: Final = 10_000
 _BURST_SECONDS: Final = 60.0
+SHOWN_DIGITS: Final = 12
+
+
+class TooManyWrongKeys(ThrottlingError):
+    """No key of the address is looked at for `retry_after` seconds, since too many were wrong (429)."""
+
+    def __init__(self, seconds: int, digest: bytes) -> None:
+        super().__init__(
+            "credentials: too many wrong keys came from this address, so the key was not looked at; nothing was done, "
+            f"try again in {seconds} s"
+        )
+        self.retry_after = seconds
+        self.key_digest = digest.hex()[:SHOWN_DIGITS]
 
 
 class WrongKeys:
