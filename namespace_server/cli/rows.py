@@ -50,10 +50,12 @@ def read(
     """Read rows, to the terminal or to a Parquet, Arrow, CSV or JSON-lines file.
 
     Printed as a table they are at most 20, unless --limit says how many. With --format and without --output the file
-    goes to standard output. A file appears when it is whole.
+    goes to standard output. A file appears when it is whole. It has the bytes of blob columns, JSON lines as base64;
+    CSV cannot hold them, and the terminal shows what they are.
     """
-    from namespace_server.cli.row_files import format_of, write_rows
+    from namespace_server.cli.row_files import format_of, holds_blobs, write_rows
     from namespace_server.cli.row_output import batches_with_progress
+    from table_data.arrow.batch_sizes import BATCH_BYTES
     from table_data.pylance_errors import explained
 
     kind = None if output is None and file_format is None else format_of(output or Path(), file_format)
@@ -68,9 +70,20 @@ def read(
             if is_short and rows.num_rows > SCREEN:
                 typer.echo(f"the first {SCREEN} rows; --limit says how many, --output writes all", err=True)
             return
+        blobs = [
+            field.name for field in dataset.schema if holds_blobs(field) and field.name in (chosen or [field.name])
+        ]
+        if blobs and kind == "csv":
+            raise refusal(f"CSV: column {blobs[0]} holds bytes; choose --columns without it, or another format")
         with explained(f"read of {table}"):
             total = dataset.count_rows(where)
-            reader = dataset.scanner(columns=chosen, filter=where, limit=limit).to_reader()
+            reader = dataset.scanner(
+                columns=chosen,
+                filter=where,
+                limit=limit,
+                batch_size_bytes=BATCH_BYTES,  # a column of a batch must stay below 2 GiB
+                blob_handling="all_binary",
+            ).to_reader()
         total = total if limit is None else min(total, limit)
         batches = batches_with_progress(_explained(reader, table), progress, "read", total)
         write_rows(output, kind, reader.schema, batches)

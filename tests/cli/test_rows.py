@@ -200,3 +200,39 @@ class TestQuery:
         assert "found 0 columns of vectors" in shop.refused("query", name, "--vector", "[1]")
         assert "expected a JSON array of numbers" in shop.refused("query", name, "--vector", "near", "--column", "id")
         assert "expected one of --vector, --vector-file and --text" in shop.refused("query", name)
+
+
+BLOBS = pa.schema(
+    [pa.field("id", pa.int64()), pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]
+)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_file_has_the_bytes_of_blobs_and_is_loaded_again(shop: Shop, tmp_path: Path, kind: str) -> None:
+    values = [b"aa", None, b"", b"\xff" * 70_000]
+    name = shop.make("t", pa.table({"id": range(4), "b": values}, schema=BLOBS))
+    target = tmp_path / f"t.{kind}"
+    shop("read", name, "-o", str(target))
+    again = shop.name("again")
+    shop("load", f"{again}={target}", "--mode", "create")
+    shop("read", again, "-o", str(tmp_path / "again.parquet"))
+    assert pa.parquet.read_table(tmp_path / "again.parquet").to_pydict() == {"id": [0, 1, 2, 3], "b": values}
+
+
+def test_csv_refuses_blobs_by_the_name_of_the_column(shop: Shop, tmp_path: Path) -> None:
+    name = shop.make("t", pa.table({"id": [1], "b": [b"aa"]}, schema=BLOBS))
+    assert "CSV: column b holds bytes" in shop.refused("read", name, "-o", str(tmp_path / "t.csv"))
+    shop("read", name, "-o", str(tmp_path / "t.csv"), "--columns", "id")
+    assert (tmp_path / "t.csv").read_text() == '"id"\n1\n'
+
+
+def test_a_file_is_written_in_batches_that_are_bounded_by_bytes(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = shop.make("t", pa.table({"text": ["x" * 50_000] * 40}))
+    shop("read", name, "-o", str(tmp_path / "one.parquet"))
+    monkeypatch.setattr("table_data.arrow.batch_sizes.BATCH_BYTES", 200_000)
+    shop("read", name, "-o", str(tmp_path / "many.parquet"))
+    whole, parts = (pa.parquet.ParquetFile(tmp_path / file) for file in ("one.parquet", "many.parquet"))
+    assert (whole.num_row_groups, whole.metadata.num_rows, parts.metadata.num_rows) == (1, 40, 40)
+    assert parts.num_row_groups >= 5

@@ -43,6 +43,7 @@ NOT_RUN = {
     "cp": "goes before `docker compose`",
     "kubectl create": "needs a cluster",
     "helm install": "needs a cluster; tests/deploy/test_tools.py renders the chart",
+    "chown": "gives a file to the user of the container",
     "useradd": "makes a user of the machine",
     "python3 -m": "makes an environment in /opt",
     "/opt/lance-namespace/bin/pip install": "installs from a package index",

@@ -182,7 +182,9 @@ class Snapshots:
         except CatalogDamaged as error:
             if error.found != NO_FILE:
                 raise
-            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error.key} was removed") from error
+            raise ReferenceNotFound(
+                f"catalog version {version} is no longer kept: {error.damaged} was removed"
+            ) from error
         with self._lock:
             self._remember(snapshot)
         return snapshot

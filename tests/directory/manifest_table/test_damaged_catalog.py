@@ -31,7 +31,7 @@ def ground(ground: Ground) -> Ground:
 def _check(error: LanceNamespaceError, root: Path, key: str, found: str) -> None:
     assert isinstance(error, CatalogDamaged)
     assert int(error.code) == 18
-    assert error.key == key
+    assert error.damaged == key
     assert f"the catalog is damaged: {key}: expected " in str(error)
     assert found in str(error)
     assert "restore this file" in str(error)
