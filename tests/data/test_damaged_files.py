@@ -121,7 +121,7 @@ def replace_by_a_pipe(file: Path) -> None:
     ids=lambda each: each.__name__,
 )
 def test_each_call_says_that_the_newest_manifest_is_damaged(http: httpx.Client, damage: Callable[[Path], None]) -> None:
-    """Nobody has it open: the table is registered, and damaged before its first use."""
+    """No process has it open: the table is registered, and damaged before its first use."""
     http.post("/v1/table/w$any/create", content=stream(ROWS), headers=ARROW)
     uri = location(http, "/v1/table/w$any").with_name(f"manifest-{damage.__name__}")
     lance.write_dataset(pa.table({"amount": [1, 2], "s": ["x1", "x2"], "a": [1, 2]}), uri)

@@ -23,7 +23,7 @@ _INTERVAL: Final = 600.0
 class StoreClock:
     """The time by the store, as the dates of what this process wrote tell it. Thread-safe.
 
-    `now` gives nanoseconds since the epoch by the machine's clock, `elapsed` seconds by one that nobody sets. A commit
+    `now` gives nanoseconds since the epoch by the machine's clock, `elapsed` seconds by a monotonic one. A commit
     is noted, which costs nothing; `look` asks for its date later, so no commit takes a request more.
     """
 

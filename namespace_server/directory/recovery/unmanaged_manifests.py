@@ -363,7 +363,7 @@ class UnmanagedManifests:
         self._pending = True
         if judged or self._store.local:
             self._store.rename_if_absent(path, item.kept_at)
-        else:  # a bucket copies it inside the service; nobody else has the new name
+        else:  # a bucket copies it inside the service; no other process has the new name
             e_tag = self._store.head(path).e_tag
             self._store.copy(path, item.kept_at)
             self._store.delete_if(path, if_match=e_tag)
