@@ -228,7 +228,7 @@ def test_a_change_is_staged_on_the_version_that_took_the_place() -> None:
 
     class Work:
         @asynccontextmanager
-        async def change(self, _job: Any, _rows: Any) -> AsyncIterator[Change]:
+        async def change(self, _job: Any, _rows: Any, _principal: str | None) -> AsyncIterator[Change]:
             yield Change()
 
     operations: DataOperations[bytes] = DataOperations(Tables(), Work())  # type: ignore[arg-type]
@@ -246,7 +246,7 @@ class Gone:
     """Work that finds no version."""
 
     @asynccontextmanager
-    async def change(self, _job: Any, _rows: Any) -> AsyncIterator[Gone]:
+    async def change(self, _job: Any, _rows: Any, _principal: str | None) -> AsyncIterator[Gone]:
         yield self
 
     async def stage(self, _table: TableState, *, limit: float | None = None) -> Staged:
