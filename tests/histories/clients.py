@@ -142,11 +142,14 @@ class OwnClient(Client):
 
     def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
         event.read_at, event.reads = tx.catalog_version, {}
-        event.reads = {table: tx.table(table).version for table in self.choose_reads(event)}
-        for effect in event.effects:
-            self._apply(event, tx, effect)
-        if compacted is not None:
-            tx.compact(compacted)
+        try:
+            event.reads = {table: tx.table(table).version for table in self.choose_reads(event)}
+            for effect in event.effects:
+                self._apply(event, tx, effect)
+            if compacted is not None:
+                tx.compact(compacted)
+        finally:
+            event.read_at = tx.catalog_version  # it moves where commits around the catalog are adopted
         self.meet()
 
     def _apply(self, event: Event, tx: MultiTableTransaction, effect: Effect) -> None:

@@ -32,6 +32,10 @@ _IGNORABLE = (
     range(0xE0000, 0xE1000),  # tags, and more variation selectors
 )
 """Characters that are default ignorable, or blank, and of no category that says so."""
+_JOINERS = frozenset("\u200c\u200d")
+"""They change how the characters beside them look, in some scripts and in emoji."""
+_VIRAMA = 9
+"""The combining class of signs that joiners act on in the scripts of India."""
 _HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
@@ -78,14 +82,14 @@ def check_new_name(name: str, what: str) -> None:
     """Raise InvalidInputError (13) if a name looks like another one, or like none.
 
     It has no space at its ends, none but the ASCII space inside, no character without a shape of its own (Unicode:
-    default ignorable, or of format), and is in normal form NFC. Names that look alike in letters of two scripts are
-    allowed. `name` may be a name: see `check_name`.
+    default ignorable, or of format) but a joiner where it acts, and is in normal form NFC. Names that look alike in
+    letters of two scripts are allowed. `name` may be a name: see `check_name`.
     """
     if name != name.strip():
         raise InvalidInputError(f"{what} {shown(name)}: a new name must not begin or end with a space")
     if name.isascii():
         return
-    if bad := next(filter(_is_unseen, name), None):
+    if bad := next((char for place, char in enumerate(name) if _is_unseen(char) and not _joins(name, place)), None):
         raise InvalidInputError(f"{what} {shown(name)}: the character {bad!a} cannot be seen in a new name")
     if not unicodedata.is_normalized("NFC", name):
         raise InvalidInputError(f"{what} {shown(name)}: expected a new name in the Unicode normal form NFC")
@@ -96,6 +100,19 @@ def _is_unseen(char: str) -> bool:
         return False
     code = ord(char)
     return unicodedata.category(char) in _UNSEEN or any(code in codes for codes in _IGNORABLE)
+
+
+def _joins(name: str, place: int) -> bool:
+    """Whether a character is seen by what it does: a joiner in emoji, behind an Arabic letter or a virama."""
+    if not 0 < place < len(name) - 1 or name[place] not in _JOINERS:
+        return False
+    before, after = name[place - 1], name[place + 1]
+    acts = (
+        unicodedata.category(before) in {"So", "Sk"}
+        or unicodedata.bidirectional(before) == "AL"
+        or unicodedata.combining(before) == _VIRAMA
+    )
+    return acts and not after.isascii() and not _is_unseen(after)
 
 
 def check_branch(branch: str) -> None:

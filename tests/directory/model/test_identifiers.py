@@ -82,3 +82,19 @@ def test_what_others_named_so_is_read_filled_renamed_and_dropped(tmp_path: Path)
     catalog.write("undrop_table", {"id": ["n ", "t "]})
     assert catalog.list_tables(m.ListTablesRequest(id=["n "])).tables == ["new", "t ", "u", "v"]
     catalog.close()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0915\u094d\u200d\u0937", "\U0001f469\u200d\U0001f4bb"],
+)
+def test_a_joiner_may_stand_where_it_acts(name: str) -> None:
+    check_new_name(name, "table")
+
+
+@pytest.mark.parametrize(
+    "name", ["a\u200db", "\u00e9\u200d\u00e9", "\u200dx", "\U0001f469\u200d", "\U0001f469\u200d\u200d\U0001f4bb"]
+)
+def test_a_joiner_that_does_nothing_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be seen"):
+        check_new_name(name, "table")

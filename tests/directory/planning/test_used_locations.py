@@ -327,9 +327,10 @@ class TestTogether:
 
 class TestExpiry:
     def expire(self, ground: Ground) -> None:
-        """Sweep in a later millisecond than that of the newest record: in its own none expires."""
+        """Sweep in a later millisecond, by the store, than that of the newest record: in its own none expires."""
+        ground.catalog.sweep()
         newest = max((record.timestamp_ms for record in ground.catalog.snapshot().records()), default=0)
-        while time.time_ns() // 1_000_000 <= newest:
+        while ground.catalog.table.clock.time_ms() <= newest:
             continue
         ground.catalog.sweeper._last_expiry = -math.inf
         ground.catalog.sweep()
