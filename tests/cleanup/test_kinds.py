@@ -60,7 +60,7 @@ def test_known_names(key: str, kind: FileKind, name: str) -> None:
         "_versions/d1.manifest",
         f"_versions/.tmp-{NEWEST}",
         "_staging/x",
-        "_mem_wal/1/data/x.lance",
+        "x/_mem_wal/1/data/x.lance",
     ],
 )
 def test_unknown_names(key: str) -> None:
