@@ -42,25 +42,25 @@ Tree = Operand | Integer | Arithmetic
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundArithmetic:
     """Arithmetic of an expression, no part of a larger one; `whole` if the expression is nothing else."""
 
     tree: Arithmetic
     whole: bool
 
 
-def arithmetic_of(expression: str) -> list[Found]:
+def arithmetic_of(expression: str) -> list[FoundArithmetic]:
     """The arithmetic of an expression that was checked, also that within brackets and arguments."""
     if _ARITHMETIC.isdisjoint(expression):
         return []
     tokens = list(tokens_of(expression, "expression"))
-    reader = _Reader(expression, tokens)
+    reader = _ArithmeticReader(expression, tokens)
     whole = reader.sum()
     rest = reader.place < len(tokens)
     if rest:
         reader.skip_to_end()
     is_whole = isinstance(whole, Arithmetic) and not rest
-    return [*reader.found, *([Found(whole, whole=is_whole)] if isinstance(whole, Arithmetic) else [])]
+    return [*reader.found, *([FoundArithmetic(whole, whole=is_whole)] if isinstance(whole, Arithmetic) else [])]
 
 
 def operands_of(tree: Tree) -> Iterator[str]:
@@ -74,14 +74,14 @@ def operands_of(tree: Tree) -> Iterator[str]:
             yield from operands_of(right)
 
 
-class _Reader:
+class _ArithmeticReader:
     """Reads sums and products, and passes over everything else. Precedence is that of pylance's parser."""
 
     def __init__(self, expression: str, tokens: Sequence[Token]) -> None:
         self._expression = expression
         self._tokens = tokens
         self.place = 0
-        self.found: list[Found] = []
+        self.found: list[FoundArithmetic] = []
 
     def skip_to_end(self, closing: str = "") -> None:
         """Read operands until a closing bracket, or to the end, and keep the arithmetic in them."""
@@ -162,7 +162,7 @@ class _Reader:
 
     def _keep(self, tree: Tree | None) -> None:
         if isinstance(tree, Arithmetic):
-            self.found.append(Found(tree, whole=False))
+            self.found.append(FoundArithmetic(tree, whole=False))
 
     def _next(self) -> Token | None:
         return self._tokens[self.place] if self.place < len(self._tokens) else None

@@ -356,7 +356,7 @@ class TestShapes:
         # These need a key: see test_promised_headers.
         missing -= {f"{kind}.principal" for kind in ("CatalogBatch", "CatalogPin", "DroppedTable", "Intent")}
         # These need a writer without the catalog: see tests/directory/reading/test_catalog_history.py.
-        missing -= {"CatalogVersion.adopted", "CatalogVersion.unmanaged"}
+        missing -= {"CatalogVersion.adopted", "CatalogVersion.unmanaged", "ListTableVersionsResponse.adopted_in"}
         # These need a server that hands them out: see tests/credentials.
         missing -= {f"{kind}TableResponse.storage_options" for kind in ("Declare", "Describe")}
         assert missing == set()

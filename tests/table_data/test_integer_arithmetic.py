@@ -12,7 +12,7 @@ import pytest
 
 from lance_core.proto import lance_table_pb2 as pb
 from table_data.errors import InvalidCall
-from table_data.sql.arithmetic import Arithmetic, Found, Integer, Operand, arithmetic_of
+from table_data.sql.arithmetic import Arithmetic, FoundArithmetic, Integer, Operand, arithmetic_of
 from table_data.staging.columns import stage_columns
 from table_data.staging.matching import matching_rows
 from table_data.staging.overflow import common_type
@@ -142,18 +142,21 @@ def test_new_columns_are_checked(table: lance.LanceDataset) -> None:
     ("text", "expected"),
     [
         ("a", []),
-        ("a - -1", [Found(Arithmetic("-", Operand("a"), Integer(-1)), whole=True)]),
-        ("(a) + 1", [Found(Arithmetic("+", Operand("a"), Integer(1)), whole=True)]),
-        ("-a::bigint", [Found(Arithmetic("-", None, Operand("a::bigint")), whole=True)]),
-        ("a + 1 > 2", [Found(Arithmetic("+", Operand("a"), Integer(1)), whole=False)]),
-        ("f(a * 2)", [Found(Arithmetic("*", Operand("a"), Integer(2)), whole=False)]),
-        ("a / (b + 1)", [Found(Arithmetic("+", Operand("b"), Integer(1)), whole=False)]),
-        ("x.y[1 + 1].z", [Found(Arithmetic("+", Integer(1), Integer(1)), whole=False)]),
-        ("a IN (1, b + 1) AND '1 + 1' = `2 + 2`", [Found(Arithmetic("+", Operand("b"), Integer(1)), whole=False)]),
+        ("a - -1", [FoundArithmetic(Arithmetic("-", Operand("a"), Integer(-1)), whole=True)]),
+        ("(a) + 1", [FoundArithmetic(Arithmetic("+", Operand("a"), Integer(1)), whole=True)]),
+        ("-a::bigint", [FoundArithmetic(Arithmetic("-", None, Operand("a::bigint")), whole=True)]),
+        ("a + 1 > 2", [FoundArithmetic(Arithmetic("+", Operand("a"), Integer(1)), whole=False)]),
+        ("f(a * 2)", [FoundArithmetic(Arithmetic("*", Operand("a"), Integer(2)), whole=False)]),
+        ("a / (b + 1)", [FoundArithmetic(Arithmetic("+", Operand("b"), Integer(1)), whole=False)]),
+        ("x.y[1 + 1].z", [FoundArithmetic(Arithmetic("+", Integer(1), Integer(1)), whole=False)]),
+        (
+            "a IN (1, b + 1) AND '1 + 1' = `2 + 2`",
+            [FoundArithmetic(Arithmetic("+", Operand("b"), Integer(1)), whole=False)],
+        ),
         (
             "a + b * c - d",
             [
-                Found(
+                FoundArithmetic(
                     Arithmetic(
                         "-",
                         Arithmetic("+", Operand("a"), Arithmetic("*", Operand("b"), Operand("c"))),
@@ -166,11 +169,11 @@ def test_new_columns_are_checked(table: lance.LanceDataset) -> None:
         (
             "cast(a + 1 AS decimal(10, 2)) * 2",
             [
-                Found(Arithmetic("+", Operand("a"), Integer(1)), whole=False),
-                Found(Arithmetic("*", Operand("cast(a + 1 AS decimal(10, 2))"), Integer(2)), whole=True),
+                FoundArithmetic(Arithmetic("+", Operand("a"), Integer(1)), whole=False),
+                FoundArithmetic(Arithmetic("*", Operand("cast(a + 1 AS decimal(10, 2))"), Integer(2)), whole=True),
             ],
         ),
     ],
 )
-def test_arithmetic_is_found_wherever_it_stands(text: str, expected: Sequence[Found]) -> None:
+def test_arithmetic_is_found_wherever_it_stands(text: str, expected: Sequence[FoundArithmetic]) -> None:
     assert arithmetic_of(text) == expected
