@@ -153,7 +153,7 @@ def test_a_root_that_is_being_made_was_not_removed(tmp_path: Path, monkeypatch: 
 
 
 def test_a_problem_that_lasts_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    ground = Ground(tmp_path / "root", options=CatalogOptions(sweep_interval=timedelta(hours=1)))
+    ground = Ground(tmp_path / "root", options=CatalogOptions(sweep_interval=timedelta(0)))  # no thread sweeps beside
     ground.make_namespace("g")
     ground.catalog.sweep()
     versions = ground.root / "__manifest" / "_versions"
