@@ -2,6 +2,7 @@
 
 sql            SQL on a catalog server: `session`, `lance_transaction`
 source         data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of one table
+options        options of reads and writes, of the data source and by name
 streaming      `StreamWriter`, `graph_changes`: micro-batches of many tables, each committed once
 graph_writes   `GraphWrite`: many tables, staged and committed in one batch
 change_feed    `read_changes`: the rows that versions of a table inserted, updated and deleted

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 from lance_core.format.naming import MAIN_BRANCH
@@ -86,6 +87,14 @@ def newest_by(versions: Sequence[Json], time: CommitTime, *, is_before: bool = F
         if committed < time.microseconds or (committed == time.microseconds and not is_before):
             return int(version["version"])
     return None
+
+
+def _shown(microseconds: int) -> str:
+    """A time as text. It may be one that `datetime` does not have."""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).isoformat()
+    except OverflowError:
+        return f"{microseconds} microseconds after 1970"
 
 
 class NamedVersions:
@@ -166,10 +175,8 @@ class NamedVersions:
             listed = self._access.versions(self._table, branch=branch, at=self._at)
         number = newest_by(listed, time)
         if number is None:
-            oldest = listed[-1]["timestamp_millis"] if listed else None
-            raise MissingVersion(
-                f"{self._name}: no version at {time.microseconds // _MICROSECONDS} ms; the oldest is of {oldest} ms"
-            )
+            oldest = _shown(int(listed[-1]["timestamp_millis"]) * _MICROSECONDS) if listed else None
+            raise MissingVersion(f"{self._name}: no version at {_shown(time.microseconds)}; the oldest is of {oldest}")
         return number
 
     def _describe(self, version: int | None, branch: str | None) -> TableState:

@@ -6,5 +6,4 @@ batch_writer   staging in tasks, commit or abort on the driver
 stream_source  stream of the rows that versions of a table add or change
 stream_sink    sink of a stream: one table, each epoch once
 resolving      from options to one version of a table
-options        options of reads and writes
 """

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_catalog.source.options import ReadOptions
+from spark_catalog.options import ReadOptions
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import plan_scan
 from spark_catalog.tables.reading import read_split

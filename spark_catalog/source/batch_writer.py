@@ -26,7 +26,7 @@ from namespace_client.access import CatalogAccess
 from namespace_client.errors import CatalogUnreachable, CommitRejected
 from namespace_client.staged_transaction import StagedTransaction
 from namespace_client.wire import CatalogHead
-from spark_catalog.source.options import WriteOptions
+from spark_catalog.options import WriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import storable_schema

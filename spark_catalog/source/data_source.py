@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from spark_catalog.source.options import ReadOptions
+    from spark_catalog.options import ReadOptions
     from spark_catalog.tables.pinned import PinnedTable
 
 
@@ -33,8 +33,8 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
 
     def schema(self) -> StructType:
         """The schema of the version that is read. Raises what `resolve` raises."""
+        from spark_catalog.options import is_stream_read, stream_read_options
         from spark_catalog.source.batch_reader import read_schema
-        from spark_catalog.source.options import is_stream_read, stream_read_options
 
         schema = read_schema(self._pin(), self._reading())
         if is_stream_read(self.options) and stream_read_options(self.options).policy.has_types:
@@ -45,35 +45,35 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of `schema`."""
+        from spark_catalog.options import refuse_stream_options
         from spark_catalog.source.batch_reader import LanceReader
-        from spark_catalog.source.options import refuse_stream_options
 
         refuse_stream_options(self.options)
         return LanceReader(self._pin(), self._reading(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer that appends rows, or replaces all."""
+        from spark_catalog.options import write_options
         from spark_catalog.source.batch_writer import LanceWriter, plan_write
-        from spark_catalog.source.options import write_options
 
         return LanceWriter(plan_write(write_options(self.options), schema, overwrite=overwrite))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of the rows that versions add or change."""
-        from spark_catalog.source.options import stream_read_options
+        from spark_catalog.options import stream_read_options
         from spark_catalog.source.stream_source import LanceStreamReader
 
         return LanceStreamReader(stream_read_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         """A sink that appends the rows of each epoch, or replaces all rows by them."""
-        from spark_catalog.source.options import stream_write_options
+        from spark_catalog.options import stream_write_options
         from spark_catalog.source.stream_sink import LanceStreamWriter, plan_stream
 
         return LanceStreamWriter(plan_stream(stream_write_options(self.options), schema, overwrite=overwrite))
 
     def __getstate__(self) -> dict[str, Any]:
-        from spark_catalog.source.options import is_stream_write
+        from spark_catalog.options import is_stream_write
 
         if not is_stream_write(self.options):
             self._pin()
@@ -89,6 +89,6 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
         return pinned
 
     def _reading(self) -> ReadOptions:
-        from spark_catalog.source.options import read_options
+        from spark_catalog.options import read_options
 
         return read_options(self.options)

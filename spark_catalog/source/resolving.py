@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import lance
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.naming import branch_base
-from spark_catalog.source.options import Place, ReadOptions
+from spark_catalog.options import Place, ReadOptions
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.version_names import CommitTime, NamedVersions
+from spark_catalog.version_names import NamedVersions
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
 
 if TYPE_CHECKING:
     from lance_core.tables.references import Reference
     from namespace_client.http import CatalogServer
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def connect(place: Place) -> CatalogServer:
@@ -64,12 +60,7 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
     place = options.place
     assert place.table is not None
     with connect(place) as access:
-        named = NamedVersions(access, place.table, options.catalog_version or None)
-        if options.tag is not None:
-            state = named.tagged(options.tag)
-        else:
-            time = None if options.timestamp is None else CommitTime((options.timestamp - _EPOCH) // _MICROSECOND)
-            state = named.find(options.version if time is None else time, branch=options.branch)
+        state = options.find(NamedVersions(access, place.table, options.catalog_version or None))
     return PinnedTable.of(state, place.storage_options or state.storage_options)
 
 

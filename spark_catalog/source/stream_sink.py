@@ -26,7 +26,7 @@ from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.staged_transaction import StagedTransaction
 from spark_catalog.errors import GraphError, WriteUnknown
-from spark_catalog.source.options import StreamWriteOptions
+from spark_catalog.options import StreamWriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.streaming.epochs import Epoch
 from spark_catalog.streaming.marks import marks_table

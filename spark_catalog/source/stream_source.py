@@ -18,7 +18,7 @@ from namespace_client.errors import CommitRejected
 from spark_catalog.change_feed.change_rows import CHANGE_COLUMNS, ChangedRows, divide, read_changed, whole_version
 from spark_catalog.change_feed.changes import changes_between, refuse_replaced
 from spark_catalog.change_feed.version_changes import ReadAt
-from spark_catalog.source.options import StreamReadOptions
+from spark_catalog.options import StreamReadOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from spark_catalog.tables.pinned import PinnedTable

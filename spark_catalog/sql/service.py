@@ -8,6 +8,7 @@ from typing import Any
 
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation
+from spark_catalog.options import named_read_options
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.catalog_requests import ServerRequests, check_names
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
@@ -138,10 +139,16 @@ class SqlService:
         catalog_version: int | None = None,
         version: str | None = None,
         timestamp: int | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Json:
-        """A table at the version that the statement reads, at one of its own versions, or a metadata table."""
+        """A table at the version that the statement reads, at one of its own versions, or a metadata table.
+
+        With `options` it is as a read with these options shows it.
+        """
         path = tuple(table)
         transaction = transaction_of(session, statement)
+        if options is not None:
+            return self._load_with(transaction, path, catalog_version, version, options)
         if version is not None or timestamp is not None:
             return travel.load(self.access, transaction, path, version, timestamp)
         found = self._load(transaction, path, catalog_version)
@@ -152,6 +159,32 @@ class SqlService:
             if parent is not None:
                 return metadata_tables.load(self.access, transaction, parent, path[-1].lower())
         raise NoSuchTable(f"{DELIMITER.join(path)}: no such table")
+
+    def _load_with(
+        self,
+        transaction: SqlTransaction | None,
+        path: TableId,
+        at: int | None,
+        version: str | None,
+        options: Mapping[str, str],
+    ) -> Json:
+        name = DELIMITER.join(path)
+        parsed = named_read_options(options)
+        found: Json | None
+        if version is not None:
+            if parsed.names_version:
+                raise InvalidStatement(f"{name}: expected one way to name a version, found VERSION AS OF and an option")
+            found = travel.load(self.access, transaction, path, version, None)
+        elif parsed.names_version:
+            if transaction is not None:
+                at = transaction.catalog_version
+            head = self.access.server.state().version if at is None else at
+            found = travel.load_named(self.access, path, parsed, head)
+        else:
+            found = self._load(transaction, path, at)
+        if found is None:
+            raise NoSuchTable(f"{name}: no such table")
+        return travel.with_options(found, options)
 
     def _load(self, transaction: SqlTransaction | None, path: TableId, at: int | None) -> Json | None:
         if len(path) < 2:
@@ -270,6 +303,7 @@ class SqlService:
 
     def plan_write(self, session: SqlSession, statement: str | None, **arguments: Any) -> Json:
         """Function of the tasks of a write."""
+        writing.check_options(arguments["options"], in_transaction=session.open is not None)
         return writing.plan_write(self.access.versions, transaction_of(session, statement), **arguments)
 
     def stage_rows(self, session: SqlSession, statement: str | None, ref: Json, **arguments: Any) -> None:
@@ -328,9 +362,18 @@ class SqlService:
         """Descriptions of all procedures."""
         return procedures.descriptions()
 
-    def call_procedure(self, session: SqlSession, _statement: str | None, procedure: str, values: Json) -> Json:
-        """Run a procedure."""
-        return procedures.call(self.access, self.sessions, session, procedure, values)
+    def call_procedure(
+        self,
+        session: SqlSession,
+        _statement: str | None,
+        procedure: str,
+        values: Json,
+        catalog: str,
+        namespace: list[str],
+    ) -> Json:
+        """Run a procedure. Names of tables are those of a session that uses `namespace` of the catalog."""
+        place = procedures.Place(catalog, tuple(namespace))
+        return procedures.call(self.access, self.sessions, session, procedure, values, place)
 
 
 _OPERATIONS: Mapping[str, Operation] = {

@@ -17,6 +17,7 @@ from spark_catalog.sql.sessions import SqlSession
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_of
+from spark_catalog.tables.types import arrow_schema as shown_arrow_schema
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState, VersionIdentity
 from table_data.table_changes import TableChanges
 
@@ -100,10 +101,21 @@ def describe(
     at: int,
     steps: int,
     properties: Mapping[str, str],
-    read_only: bool = False,
+    fixed: bool = False,
 ) -> Json:
-    """A table as Java gets it. `steps` counts the steps of a transaction that led to the version."""
+    """A table as Java gets it.
+
+    Args:
+        state: The table and its version.
+        file: The manifest.
+        at: Catalog version at which the table was looked up.
+        steps: Steps of a transaction that led to the version.
+        properties: Properties of the table.
+        fixed: Whether the query names this version, so that it is read whatever catalog version the others have.
+    """
     name = ".".join(state.id)
+    stored = arrow_schema(file.manifest.fields)
+    seen = shown_schema(stored, name)
     ref = {
         "table": list(state.id),
         "uri": state.uri,
@@ -118,11 +130,17 @@ def describe(
     shown = {**properties, "provider": PROVIDER, "location": state.uri, MANAGED_LOCATION: "true"}
     return {
         "ref": ref,
-        "schema": shown_schema(arrow_schema(file.manifest.fields), name).jsonValue(),
+        "schema": seen.jsonValue(),
+        "exact": [
+            field.name for field, same in zip(stored, shown_arrow_schema(seen), strict=True) if field.type == same.type
+        ],
         "properties": shown,
         "catalog_version": at,
         "stable_row_ids": has_stable_row_ids(file.manifest),
-        "read_only": read_only,
+        "fixed": fixed,
+        "read_only": fixed,
+        "all_rows": True,
+        "limited": False,
         "row_count": rows_of(file.manifest.fragments),
     }
 
@@ -181,7 +199,10 @@ def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, s
     properties = dict(given)
     provider = properties.pop("provider", PROVIDER)
     if provider.lower() != PROVIDER:
-        raise Unsupported(f"{name}: USING {provider}: expected {PROVIDER}; DataFrames: writeTo, not saveAsTable")
+        raise Unsupported(
+            f"{name}: USING {provider}: expected {PROVIDER}; a DataFrame names it by format('{PROVIDER}') before "
+            f"saveAsTable and toTable, or by writeTo, and spark.catalog.createTable by source='{PROVIDER}'"
+        )
     for reserved, reason in (("location", "LOCATION"), ("external", "EXTERNAL")):
         if properties.pop(reserved, None) not in (None, "false"):
             raise Unsupported(f"{name}: {reason}: the catalog chooses the location of a table")

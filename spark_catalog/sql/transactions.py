@@ -85,6 +85,13 @@ class SqlTransaction(StagedTransaction):
         self.files: list[StagedFiles] = []
         self._properties: dict[TableId, ChangedProperties] = {}
 
+    def describe_batch(self, *, message: str | None, isolation: Isolation | None) -> None:
+        """Set the message that is stored with the batch, and its isolation. What is None stays as it was."""
+        if message is not None:
+            self._message = message
+        if isolation is not None:
+            self._serializable = isolation == "serializable"
+
     def find(self, table: TableId) -> TableChanges | None:
         """The table as of the begin, with the changes of this transaction. None if there is none."""
         return self._find(table, None)

@@ -77,13 +77,13 @@ def plan_scan(
     scan = scan or Scan()
     stored = stored_schema(table, dataset.schema, scan)
     scan = replace(scan, columns=tuple(stored.names))
-    _check(table, dataset, scan)
+    check_scan(table, dataset, scan)
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     share = row_width(stored) / max(1, row_width(dataset.schema))
     chosen = [fragment for fragment in fragments if only is None or fragment.id in only]
     sizes = [_size(fragment, share, dataset.schema) for fragment in chosen]
     evenly = -(-sum(size.rows for size in sizes) // max(1, tasks))
-    splits = _splits(scan, sizes, min(max_rows, max(evenly, MIN_ROWS)), max_bytes)
+    splits = divide(scan, sizes, min(max_rows, max(evenly, MIN_ROWS)), max_bytes)
     rows = sum(split.rows for split in splits)
     if scan.limit is not None:
         rows = min(rows, scan.limit)
@@ -117,8 +117,8 @@ def count_rows(table: PinnedTable) -> int:
     return sum(_live_rows(fragment.metadata) for fragment in table.open().get_fragments())
 
 
-def _check(table: PinnedTable, dataset: lance.LanceDataset, scan: Scan) -> None:
-    """Let pylance plan the filter and the search, without reading rows."""
+def check_scan(table: PinnedTable, dataset: lance.LanceDataset, scan: Scan) -> None:
+    """Let pylance plan the filter and the search, without reading rows. Raises `InvalidCall` if they do not fit."""
     if scan.nearest is not None and scan.text is not None:
         raise InvalidCall(f"{table.uri}: expected a vector search or a full-text search, found both")
     if scan.filter is None and not scan.is_search:
@@ -134,7 +134,8 @@ def _check(table: PinnedTable, dataset: lance.LanceDataset, scan: Scan) -> None:
         raise InvalidCall(f"{table.uri}: {asked}: {plain_text(refusal)}") from None
 
 
-def _splits(scan: Scan, sizes: Sequence[FragmentSize], max_rows: int, max_bytes: int) -> list[Split]:
+def divide(scan: Scan, sizes: Sequence[FragmentSize], max_rows: int, max_bytes: int) -> list[Split]:
+    """The splits of a scan, which together return no more than its limit of rows."""
     if scan.is_search or (scan.filter is not None and scan.limit is not None):
         return plan_splits(sizes, max_rows=2**63, max_bytes=2**63, divisible=False)
     return plan_splits(

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,6 +59,8 @@ class SplitRead:
             {
                 "table": [table.uri, table.version, dict(table.storage_options), table.committed_ms, manifest],
                 "scan": [scan.columns, scan.filter, scan.limit],
+                "nearest": None if scan.nearest is None else asdict(scan.nearest),
+                "text": None if scan.text is None else asdict(scan.text),
                 "schema": base64.b64encode(self.schema.serialize()).decode(),
                 "counts": self.counts,
             }
@@ -70,14 +72,20 @@ class SplitRead:
         import pyarrow as pa
 
         from spark_catalog.tables.pinned import PinnedTable
-        from spark_catalog.tables.scans import Scan
+        from spark_catalog.tables.scans import Scan, TextSearch, VectorSearch
 
         found = json.loads(text)
         uri, version, options, committed_ms, manifest = found["table"]
         columns, filter_, limit = found["scan"]
         return cls(
             PinnedTable(uri, version, options, committed_ms, None if manifest is None else base64.b64decode(manifest)),
-            Scan(tuple(columns), filter_, limit),
+            Scan(
+                tuple(columns),
+                filter_,
+                limit,
+                None if found["nearest"] is None else VectorSearch(**found["nearest"]),
+                None if found["text"] is None else TextSearch(**found["text"]),
+            ),
             pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"]))),
             found["counts"],
         )

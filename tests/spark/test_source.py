@@ -271,7 +271,7 @@ def test_a_batch_of_unknown_outcome_keeps_its_files(
     with pytest.raises(Exception, match="the outcome is unknown"):
         write(numbers(spark, 4, 8), server=proxy.url, table="$".join(table))
     assert len(set(proxy.keys)) == 1
-    assert len(data_files(state.uri)) == 4
+    assert len(data_files(state.uri)) == 2
     proxy.lose = 0
     assert ids(load(spark, server=catalog.url, table="$".join(table))) == list(range(8))
 

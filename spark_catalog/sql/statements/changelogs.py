@@ -115,7 +115,7 @@ def load(
         )
     state = state.at(max(last, 1))
     file = access.versions.manifest(state)
-    described = describe(state, file, at=head, steps=0, properties=state.properties, read_only=True)
+    described = describe(state, file, at=head, steps=0, properties=state.properties, fixed=True)
     if not described["stable_row_ids"]:
         raise InvalidStatement(
             f"{name}: CHANGES: expected a table with stable row ids, which tell deleted and updated rows; a table has "

@@ -67,10 +67,14 @@ def stage_table(
     return {
         "ref": ref,
         "schema": schema,
+        "exact": [],
         "properties": {**kept, "provider": PROVIDER},
         "catalog_version": transaction.catalog_version,
         "stable_row_ids": stable,
+        "fixed": False,
         "read_only": False,
+        "all_rows": True,
+        "limited": False,
         "row_count": 0,
     }
 

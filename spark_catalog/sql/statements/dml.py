@@ -15,6 +15,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Append, Delete, Update
+from spark_catalog.options import named_write_options
 from spark_catalog.sql.errors import InvalidStatement
 from spark_catalog.sql.schemas import parse_schema, stored_schema
 from spark_catalog.sql.sessions import Statement
@@ -29,6 +30,7 @@ from table_data.table_changes import TableChanges
 
 CHANGES = frozenset({"delete", "update", "merge"})
 _EVERYTHING = "true"
+_OF_BATCH = frozenset({"message", "isolation"})
 
 
 def plan_write(
@@ -40,11 +42,16 @@ def plan_write(
     mode: str,
     where: str | None,
     schema: Json,
+    options: Mapping[str, str],
 ) -> Json:
-    """The function of the tasks. `mode` is append, overwrite, overwrite_where, or one of `CHANGES`."""
+    """The function of the tasks. `mode` is append, overwrite, overwrite_where, or one of `CHANGES`.
+
+    Raises `InvalidCall` for an option of a write that there is not.
+    """
     del where
     name = ".".join(table)
-    options = versions.storage_options(tuple(table), ref["uri"])
+    file_rows = named_write_options(options).max_rows_per_file
+    storage = versions.storage_options(tuple(table), ref["uri"])
     if ref["version"] is None:  # a new table, or another schema for all rows
         target = RowWrite(
             name,
@@ -52,14 +59,24 @@ def plan_write(
             stored_schema(parse_schema(ref["schema"]), name),
             None,
             replaces=bool(ref["replaces"]),
-            storage_options=options,
+            storage_options=storage,
+            max_rows_per_file=file_rows,
         )
     else:
         version, file = resolve(versions, transaction, ref)
         stored = arrow_schema(file.manifest.fields)
         base = None if mode == "overwrite" else version
         stable = has_stable_row_ids(file.manifest)
-        target = RowWrite(name, ref["uri"], stored, base, replaces=True, storage_options=options, stable_row_ids=stable)
+        target = RowWrite(
+            name,
+            ref["uri"],
+            stored,
+            base,
+            replaces=True,
+            storage_options=storage,
+            stable_row_ids=stable,
+            max_rows_per_file=file_rows,
+        )
     del schema
     return {"function": base64.b64encode(write_function(target, changes=mode in CHANGES)).decode()}
 
@@ -73,10 +90,13 @@ def stage_rows(
     mode: str,
     where: str | None,
     reports: Sequence[str],
+    options: Mapping[str, str],
 ) -> None:
     """Stage what the tasks reported. The files are remembered before anything can fail."""
     transaction = statement.transaction
     transaction.files += reported_files(ref, reports, storage_options)
+    if statement.savepoint is None:
+        _describe(transaction, options)
     changes = transaction.require(tuple(table))
     found = [_report(text) for text in reports]
     inserted = [fragment for report in found for fragment in _fragments(report.inserted)]
@@ -98,6 +118,28 @@ def stage_rows(
             transaction.take(changes, Append(added), call=call, guard=guard)
             if mode == "overwrite_where":
                 _check_rows_match(changes, before, str(where))
+
+
+def check_options(options: Mapping[str, str], *, in_transaction: bool) -> None:
+    """Refuse the options of a write, before its tasks begin.
+
+    Raises:
+        InvalidCall: There is no such option, or its value is wrong.
+        InvalidStatement: The option is one of the whole transaction of several statements.
+    """
+    named_write_options(options)
+    found = sorted(name.lower() for name in options if name.lower() in _OF_BATCH)
+    if in_transaction and found:
+        raise InvalidStatement(
+            f"options {', '.join(found)}: expected as arguments of system.begin, since one batch has all statements of "
+            "the transaction"
+        )
+
+
+def _describe(transaction: SqlTransaction, options: Mapping[str, str]) -> None:
+    given = named_write_options(options)
+    names = {name.lower() for name in options}
+    transaction.describe_batch(message=given.message, isolation=given.isolation if "isolation" in names else None)
 
 
 def _check_rows_match(changes: TableChanges, before: ManifestFile, where: str) -> None:

@@ -13,7 +13,7 @@ from lance_core.compaction import CompactionOptions
 from namespace_client.results import TransactionResult
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.catalog_requests import check_names, sql_errors
-from spark_catalog.sql.errors import InvalidStatement
+from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace
 from spark_catalog.sql.sessions import Sessions, SqlSession
 from spark_catalog.version_names import Tag
 from table_data.batch_operations import Json, TableId
@@ -21,6 +21,8 @@ from table_data.batch_operations import Json, TableId
 Kind = Literal["string", "long", "boolean"]
 Row = list[Any]
 _HOUR = 3_600_000
+_OF_TABLES = ("table", "new_name")
+"""Parameters that name a table."""
 
 _TYPES = {"string": StringType(), "long": LongType(), "boolean": BooleanType()}
 
@@ -63,11 +65,21 @@ def descriptions() -> list[Json]:
     ]
 
 
-def call(access: Access, sessions: Sessions, session: SqlSession, name: str, values: Json) -> Json:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the names of tables are looked up: the name of the catalog in SQL, and the namespace of the session."""
+
+    catalog: str
+    namespace: TableId
+
+
+def call(access: Access, sessions: Sessions, session: SqlSession, name: str, values: Json, place: Place) -> Json:
     """Run a procedure. Raises `InvalidStatement` for an unknown one."""
     procedure = _PROCEDURES.get(name)
     if procedure is None:
         raise InvalidStatement(f"no procedure {name!r}: expected one of {', '.join(_PROCEDURES)}")
+    tables = [each for each in _OF_TABLES if values.get(each) is not None]
+    values = values | {each: _full_name(access, values[each], place) for each in tables}
     rows = procedure.run(access, sessions, session, values)
     schema = StructType([StructField(column, _TYPES[kind]) for column, kind in procedure.columns])
     changed = [list(table_path(values["table"]))] if procedure.changes_rows else []
@@ -76,6 +88,33 @@ def call(access: Access, sessions: Sessions, session: SqlSession, name: str, val
 
 def table_path(text: str) -> TableId:
     """A table named as `namespace.table`; backticks around names that hold dots."""
+    names = _names(text)
+    if len(names) < 2:
+        raise InvalidStatement(f"table {text!r}: expected namespace.table")
+    return names
+
+
+def _full_name(access: Access, text: str, place: Place) -> str:
+    """The name of a table with its namespace: that of the session if there is none, and without the catalog."""
+    names = _names(text)
+    if len(names) == 1 and place.namespace:
+        full = (*place.namespace, *names)
+    elif len(names) > 2 and names[0] == place.catalog and not _is_namespace(access, names[:-1]):
+        full = names[1:]
+    else:
+        return text
+    return ".".join(f"`{name}`" for name in full)
+
+
+def _is_namespace(access: Access, path: TableId) -> bool:
+    try:
+        access.requests.namespace(path)
+    except NoSuchNamespace:
+        return False
+    return True
+
+
+def _names(text: str) -> TableId:
     names: list[str] = []
     rest = text
     while rest:
@@ -90,8 +129,8 @@ def table_path(text: str) -> TableId:
         if rest and not rest.startswith("."):
             raise InvalidStatement(f"table {text!r}: expected a dot after {name!r}")
         rest = rest[1:]
-    if len(names) < 2 or not all(names):
-        raise InvalidStatement(f"table {text!r}: expected namespace.table, without the name of the catalog")
+    if not names or not all(names):
+        raise InvalidStatement(f"table {text!r}: expected namespace.table")
     check_names(names)
     return tuple(names)
 

@@ -13,7 +13,7 @@ _VARIABLE = re.compile(
     r"file:/\S+"  # locations
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|(?<=catalog version )\d+"
-    r"|(?<=the oldest is of )\d+"  # milliseconds
+    r"|(?<=the oldest is of )\S+"  # a time
 )
 _LONGEST = 300
 

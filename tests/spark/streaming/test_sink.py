@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import DataStreamWriter
 
 from spark_catalog import CatalogServer, GraphWrite
-from spark_catalog.source.options import stream_write_options
+from spark_catalog.options import stream_write_options
 from spark_catalog.source.stream_sink import LanceStreamWriter, plan_stream
 from spark_catalog.streaming.epochs import Epoch
 from table_data.errors import InvalidCall

@@ -18,8 +18,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from lance_core.format.naming import manifest_path
 from namespace_client import Catalog, MultiTableTransaction
+from spark_catalog.options import stream_read_options
 from spark_catalog.source.data_source import LanceDataSource
-from spark_catalog.source.options import stream_read_options
 from spark_catalog.source.stream_source import LanceStreamReader
 from table_data.descriptions import update_operation
 from table_data.errors import InvalidCall, VersionGone

@@ -1,9 +1,15 @@
 package org.lancenamespace.spark;
 
+import java.time.Instant;
 import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -12,44 +18,55 @@ import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 
 /**
  * Filters of Spark as SQL of Lance, where both give the same answer for every row.
  *
  * <p>Spark orders NaN above all numbers and takes 0.0 and -0.0 for equal. Lance orders them by their bits, so the sign
- * of a NaN counts. A comparison of a double with a number is written so that the difference does not show. Other
- * filters on floating point numbers are left to Spark, as those on decimals, timestamps and nested columns are.
+ * of a NaN counts. A comparison of such a column with a number is written so that the difference does not show. Other
+ * filters on floating point numbers are left to Spark. Times, decimals and fields of structs are compared where the
+ * table stores them with the types that Spark has.
  */
 final class FilterSql {
   private static final int LAST_YEAR = 9999;
+  private static final int MOST_COMPARISONS = 100;
+  private static final long MICROSECONDS = 1_000_000;
+  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSSSSS", Locale.ROOT);
 
   private final StructType schema;
+  private final Set<String> exact;
 
-  private FilterSql(StructType schema) {
-    this.schema = schema;
+  private FilterSql(LanceTable table) {
+    this.schema = table.storedType();
+    this.exact = table.exactColumns();
   }
 
   /** The filter, if all of it can be expressed. */
-  static Optional<String> one(StructType schema, Predicate predicate) {
+  static Optional<String> one(LanceTable table, Predicate predicate) {
     try {
-      return Optional.of(new FilterSql(schema).sql(predicate));
+      return Optional.of(new FilterSql(table).sql(predicate));
     } catch (NotExpressible error) {
       return Optional.empty();
     }
   }
 
   /** The conjunction of filters, if all of them can be expressed. */
-  static Optional<String> all(StructType schema, Predicate[] predicates) {
+  static Optional<String> all(LanceTable table, Predicate[] predicates) {
     List<String> parts = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      Optional<String> part = one(schema, predicate);
+      Optional<String> part = one(table, predicate);
       if (part.isEmpty()) {
         return Optional.empty();
       }
@@ -80,11 +97,11 @@ final class FilterSql {
       case "<=":
       case ">":
       case ">=":
-        if (isDouble(parts[0]) && parts[1] instanceof Literal<?> number) {
-          return doubles(parts[0], predicate.name(), number);
+        if (isFloating(parts[0]) && parts[1] instanceof Literal<?> number) {
+          return floating(parts[0], predicate.name(), number);
         }
-        if (isDouble(parts[1]) && parts[0] instanceof Literal<?> number) {
-          return doubles(parts[1], predicate.name().replace('<', ' ').replace('>', '<').replace(' ', '>'), number);
+        if (isFloating(parts[1]) && parts[0] instanceof Literal<?> number) {
+          return floating(parts[1], predicate.name().replace('<', ' ').replace('>', '<').replace(' ', '>'), number);
         }
         return "(" + operand(parts[0]) + " " + predicate.name() + " " + operand(parts[1]) + ")";
       case "<>":
@@ -111,30 +128,52 @@ final class FilterSql {
   }
 
   private String in(Expression[] parts) {
+    if (parts.length < 2) {
+      throw new NotExpressible();
+    }
     List<String> values = new ArrayList<>();
+    if (isFloating(parts[0])) {
+      if (parts.length > MOST_COMPARISONS) {
+        throw new NotExpressible();
+      }
+      for (int place = 1; place < parts.length; place++) {
+        values.add(floating(parts[0], "=", literalOf(parts[place])));
+      }
+      return "(" + String.join(" OR ", values) + ")";
+    }
     for (int place = 1; place < parts.length; place++) {
       values.add(operand(parts[place]));
-    }
-    if (values.isEmpty()) {
-      throw new NotExpressible();
     }
     return "(" + operand(parts[0]) + " IN (" + String.join(", ", values) + "))";
   }
 
-  private boolean isDouble(Expression expression) {
-    return expression instanceof NamedReference reference && reference.fieldNames().length == 1
-        && field(reference).dataType() instanceof DoubleType;
+  private static Literal<?> literalOf(Expression expression) {
+    if (expression instanceof Literal<?> literal) {
+      return literal;
+    }
+    throw new NotExpressible();
   }
 
-  private String doubles(Expression column, String operator, Literal<?> literal) {
-    if (!(literal.value() instanceof Double number) || !Double.isFinite(number)) {
+  private boolean isFloating(Expression expression) {
+    return expression instanceof NamedReference reference
+        && (field(reference).dataType() instanceof DoubleType || field(reference).dataType() instanceof FloatType);
+  }
+
+  private String floating(Expression column, String operator, Literal<?> literal) {
+    NamedReference reference = (NamedReference) column;
+    boolean isDouble = field(reference).dataType() instanceof DoubleType;
+    boolean isComparable = isDouble ? literal.value() instanceof Double : literal.value() instanceof Float;
+    if (!isComparable || !Double.isFinite(((Number) literal.value()).doubleValue())
+        || !isDouble && !isStoredAsShown(reference)) {
       throw new NotExpressible();
     }
+    double number = ((Number) literal.value()).doubleValue();
     String name = anyColumn(column);
     String isNan = "isnan(" + name + ")";
-    String above = number == 0 ? Double.toString(Double.MIN_VALUE) : number.toString();
-    String below = number == 0 ? Double.toString(-Double.MIN_VALUE) : number.toString();
     boolean isZero = number == 0;
+    double least = isDouble ? Double.MIN_VALUE : Float.MIN_VALUE;
+    String above = Double.toString(isZero ? least : number);
+    String below = Double.toString(isZero ? -least : number);
     return switch (operator) {
       case ">" -> "(" + name + (isZero ? " >= " : " > ") + above + " OR " + isNan + ")";
       case ">=" -> "(" + name + (isZero ? " > " : " >= ") + below + " OR " + isNan + ")";
@@ -163,38 +202,55 @@ final class FilterSql {
   }
 
   private String anyColumn(Expression expression) {
-    if (expression instanceof NamedReference reference && reference.fieldNames().length == 1) {
-      return quoted(field(reference).name());
-    }
-    throw new NotExpressible();
-  }
-
-  private String column(NamedReference reference, Class<? extends DataType> wanted) {
-    if (reference.fieldNames().length != 1) {
-      throw new NotExpressible();
-    }
-    StructField field = field(reference);
-    if (!wanted.isInstance(field.dataType()) || !isExact(field.dataType())) {
-      throw new NotExpressible();
-    }
-    return quoted(field.name());
-  }
-
-  private StructField field(NamedReference reference) {
-    String name = reference.fieldNames()[0];
-    for (StructField field : schema.fields()) {
-      if (field.name().equals(name)) {
-        return field;
+    if (expression instanceof NamedReference reference) {
+      field(reference);
+      if (reference.fieldNames().length == 1 || isStoredAsShown(reference)) {
+        return quoted(reference);
       }
     }
     throw new NotExpressible();
   }
 
-  private static String quoted(String name) {
-    if (name.indexOf('`') >= 0) {
+  private String column(NamedReference reference, Class<? extends DataType> wanted) {
+    DataType type = field(reference).dataType();
+    boolean isPlain = isExact(type) && reference.fieldNames().length == 1;
+    boolean isComparable = isExact(type) || isTimeOrDecimal(type);
+    if (!wanted.isInstance(type) || !isComparable || !isPlain && !isStoredAsShown(reference)) {
       throw new NotExpressible();
     }
-    return "`" + name + "`";
+    return quoted(reference);
+  }
+
+  /** Whether the table has no other type for the values than Spark shows, such as times of another unit. */
+  private boolean isStoredAsShown(NamedReference reference) {
+    return exact.contains(reference.fieldNames()[0]);
+  }
+
+  private StructField field(NamedReference reference) {
+    StructField found = null;
+    DataType parent = schema;
+    for (String name : reference.fieldNames()) {
+      if (!(parent instanceof StructType struct) || struct.getFieldIndex(name).isEmpty()) {
+        throw new NotExpressible();
+      }
+      found = struct.apply(name);
+      parent = found.dataType();
+    }
+    if (found == null) {
+      throw new NotExpressible();
+    }
+    return found;
+  }
+
+  private static String quoted(NamedReference reference) {
+    List<String> names = new ArrayList<>();
+    for (String name : reference.fieldNames()) {
+      if (name.isEmpty() || name.indexOf('`') >= 0 || name.indexOf('.') >= 0) {
+        throw new NotExpressible();
+      }
+      names.add("`" + name + "`");
+    }
+    return String.join(".", names);
   }
 
   private static boolean isExact(DataType type) {
@@ -203,22 +259,43 @@ final class FilterSql {
         || (type instanceof StringType text && text.equals(org.apache.spark.sql.types.DataTypes.StringType));
   }
 
+  private static boolean isTimeOrDecimal(DataType type) {
+    return type instanceof TimestampType || type instanceof TimestampNTZType || type instanceof DecimalType;
+  }
+
   private static String literal(Literal<?> literal) {
     Object value = literal.value();
-    if (value == null || !isExact(literal.dataType())) {
+    DataType type = literal.dataType();
+    if (value == null || !isExact(type) && !isTimeOrDecimal(type)) {
       throw new NotExpressible();
     }
-    if (literal.dataType() instanceof StringType) {
+    if (type instanceof StringType) {
       return "'" + value.toString().replace("'", "''") + "'";
     }
-    if (literal.dataType() instanceof DateType) {
+    if (type instanceof DateType) {
       LocalDate day = LocalDate.ofEpochDay(((Number) value).longValue());
-      if (day.getYear() < 1 || day.getYear() > LAST_YEAR) {
-        throw new NotExpressible();
-      }
+      requireYear(day.getYear());
       return "CAST('" + day + "' AS DATE)";
     }
+    if (type instanceof DecimalType decimal) {
+      return "CAST('" + ((Decimal) value).toPlainString() + "' AS DECIMAL(" + decimal.precision() + ", "
+          + decimal.scale() + "))";
+    }
+    if (isTimeOrDecimal(type)) {
+      long microseconds = ((Number) value).longValue();
+      Instant time = Instant.ofEpochSecond(Math.floorDiv(microseconds, MICROSECONDS),
+          Math.floorMod(microseconds, MICROSECONDS) * (1_000_000_000 / MICROSECONDS));
+      LocalDateTime shown = LocalDateTime.ofInstant(time, ZoneOffset.UTC);
+      requireYear(shown.getYear());
+      return "CAST('" + TIME.format(shown) + "' AS TIMESTAMP(6))";
+    }
     return value.toString();
+  }
+
+  private static void requireYear(int year) {
+    if (year < 1 || year > LAST_YEAR) {
+      throw new NotExpressible();
+    }
   }
 
   /** The expression is left to Spark. */

@@ -21,6 +21,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Spark's catalog over a catalog server. A statement that changes tables is one batch of the server. */
 public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
+  private static final String STABLE_ROW_IDS = "lance.stable_row_ids";
+
   private String name;
   private Calls calls;
 
@@ -45,6 +47,23 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
 
   Calls calls() {
     return calls;
+  }
+
+  /** Whether Spark begins a transaction for each writing query. */
+  boolean hasTransactions() {
+    return false;
+  }
+
+  /** Equal to the catalog of a transaction in the same session, so that Spark finds a DataFrame's table in both. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof LanceCatalog same && calls != null && same.calls != null && same.name.equals(name)
+        && same.calls.session().equals(calls.session());
+  }
+
+  @Override
+  public int hashCode() {
+    return calls == null ? 0 : calls.session().hashCode();
   }
 
   // -- namespaces
@@ -112,37 +131,40 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
 
   @Override
   public Table loadTable(Identifier table) {
-    ObjectNode arguments = calls.arguments(table);
-    if (calls.statement() != null) {
-      return load(table, arguments);
-    }
-    Long pinned = AnalysisPins.find(calls.session());
-    if (pinned != null) {
-      arguments.put("catalog_version", pinned);
-    }
-    Table loaded = load(table, arguments);
-    if (pinned == null && loaded instanceof LanceTable lance) {
-      AnalysisPins.put(calls.session(), lance.catalogVersion());
-    }
-    return loaded;
+    return load(ReadRequest.table(table), ReadRequest.of(table));
   }
 
   @Override
   public Table loadTable(Identifier table, String version) {
-    return load(table, calls.arguments(table).put("version", version));
+    return load(table, ReadRequest.ofVersion(version));
   }
 
   @Override
   public Table loadTable(Identifier table, long timestamp) {
-    return load(table, calls.arguments(table).put("timestamp", timestamp));
+    return load(table, ReadRequest.ofTimestamp(timestamp));
   }
 
-  private Table load(Identifier table, ObjectNode arguments) {
+  private Table load(Identifier table, ReadRequest request) {
+    ObjectNode arguments = calls.arguments(table);
+    arguments.setAll(request.arguments());
+    boolean isPinned = calls.statement() == null && !request.isTravel();
+    Long pinned = isPinned ? AnalysisPins.find(calls.session()) : null;
+    if (pinned != null) {
+      arguments.put("catalog_version", pinned);
+    }
     JsonNode found = ask("load_table", table, arguments);
     if (found.has("rows")) {
       return new RowsTable(name + "." + table, Calls.schema(found.get("schema")), found.get("rows"));
     }
-    return new LanceTable(calls, table, found);
+    LanceTable loaded = loaded(table, request, found);
+    if (isPinned && pinned == null && !loaded.isFixed()) {
+      AnalysisPins.put(calls.session(), loaded.catalogVersion());
+    }
+    return loaded;
+  }
+
+  LanceTable loaded(Identifier table, ReadRequest request, JsonNode found) {
+    return new LanceTable(calls, table, request, found);
   }
 
   /** What the Python process says of the changes of a table. {@code arguments} hold its name and the bounds. */
@@ -167,9 +189,12 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
   @Override
   public Table alterTable(Identifier table, TableChange... changes) {
     ObjectNode arguments = calls.arguments(table);
+    if (calls.statement() != null) {
+      TableChanges.requireEvolution(table, changes);
+    }
     arguments.set("changes", TableChanges.json(table, changes));
     ask("alter_table", table, arguments);
-    return load(table, calls.arguments(table));
+    return load(table, ReadRequest.NONE);
   }
 
   @Override
@@ -183,11 +208,35 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
   }
 
   @Override
-  public void renameTable(Identifier from, Identifier to) {
+  public void renameTable(Identifier from, Identifier given) {
+    Identifier to = withoutCatalog(given);
     ObjectNode arguments = calls.arguments(from);
     arguments.set("target", calls.arguments(to).get("table"));
     JsonNode exists = calls.call("table_exists", calls.arguments(to));
     ask("rename_table", exists.asBoolean() ? to : from, arguments);
+  }
+
+  /** Spark hands the new name of a table over as it is written, with the name of the catalog if that is in it. */
+  private Identifier withoutCatalog(Identifier table) {
+    String[] path = table.namespace();
+    if (path.length < 2 || !path[0].equalsIgnoreCase(name) || namespaceExists(path)) {
+      return table;
+    }
+    return Identifier.of(java.util.Arrays.copyOfRange(path, 1, path.length), table.name());
+  }
+
+  /** CREATE TABLE LIKE: columns and comments, and whether ids of rows are stable. */
+  @Override
+  public Table createTableLike(Identifier table, TableInfo info, Table source) {
+    ObjectNode arguments = described(table, info);
+    if (source instanceof LanceTable lance && lance.hasStableRowIds()) {
+      ObjectNode properties = (ObjectNode) arguments.get("properties");
+      if (!properties.has(STABLE_ROW_IDS)) {
+        properties.put(STABLE_ROW_IDS, "true");
+      }
+    }
+    ask("create_table", table, arguments);
+    return loadTable(table);
   }
 
   // -- CREATE and REPLACE with rows

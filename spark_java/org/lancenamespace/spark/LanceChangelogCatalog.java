@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.catalog.ChangelogRange;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The catalog with CHANGES, which Spark has from 4.2 on. */
+/** The catalog with CHANGES, and with columns that writes add, which Spark has from 4.2 on. */
 public class LanceChangelogCatalog extends LanceCatalog {
 
   /** For Spark, which calls {@code initialize}. */
@@ -16,6 +16,16 @@ public class LanceChangelogCatalog extends LanceCatalog {
 
   LanceChangelogCatalog(String name, Calls calls) {
     super(name, calls);
+  }
+
+  @Override
+  boolean hasTransactions() {
+    return true;
+  }
+
+  @Override
+  LanceTable loaded(Identifier table, ReadRequest request, JsonNode found) {
+    return new EvolvingTable(calls(), table, request, found);
   }
 
   @Override

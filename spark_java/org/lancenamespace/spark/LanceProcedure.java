@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -61,6 +62,9 @@ record LanceProcedure(Calls calls, JsonNode description0) implements UnboundProc
   @Override
   public Iterator<Scan> call(InternalRow input) {
     ObjectNode arguments = calls.arguments().put("procedure", name());
+    arguments.put("catalog", calls.catalog());
+    SparkSession session = (SparkSession) org.apache.spark.sql.SparkSession.active();
+    arguments.set("namespace", Calls.strings(LanceNames.currentNamespace(session, calls.catalog())));
     ObjectNode values = arguments.putObject("values");
     int place = 0;
     for (JsonNode parameter : description0.get("parameters")) {

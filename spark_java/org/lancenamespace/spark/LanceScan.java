@@ -32,7 +32,8 @@ final class LanceScan implements SupportsReportStatistics {
   public String description() {
     return "lance " + table.name() + " version " + plan.get("version").asText() + " of catalog version "
         + table.catalogVersion() + ", columns " + String.join(",", schema.fieldNames()) + ", filter "
-        + (filters.isEmpty() ? "none" : String.join(" AND ", filters)) + ", limit " + (limit < 0 ? "none" : limit);
+        + (filters.isEmpty() ? "none" : String.join(" AND ", filters)) + ", limit " + (limit < 0 ? "none" : limit)
+        + (table.ref().has("options") ? ", options " + table.ref().get("options") : "");
   }
 
   @Override

@@ -38,9 +38,12 @@ final class LanceScanBuilder
 
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
+    if (table.isLimited()) {
+      return predicates;
+    }
     List<Predicate> left = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      Optional<String> sql = FilterSql.one(table.type(), predicate);
+      Optional<String> sql = FilterSql.one(table, predicate);
       if (sql.isPresent()) {
         pushed.add(predicate);
         filters.add(sql.get());
@@ -73,6 +76,9 @@ final class LanceScanBuilder
 
   @Override
   public boolean pushLimit(int limit) {
+    if (table.isLimited()) {
+      return false;
+    }
     this.limit = limit;
     return true;
   }
@@ -84,7 +90,7 @@ final class LanceScanBuilder
 
   @Override
   public boolean supportCompletePushDown(Aggregation aggregation) {
-    return isCount(aggregation) && filters.isEmpty();
+    return isCount(aggregation) && isCounted();
   }
 
   @Override
@@ -96,8 +102,13 @@ final class LanceScanBuilder
     return true;
   }
 
+  /** Whether the manifest has the number of rows. */
+  private boolean isCounted() {
+    return filters.isEmpty() && table.hasAllRows();
+  }
+
   private boolean isCount(Aggregation aggregation) {
-    if (aggregation.groupByExpressions().length > 0 || limit >= 0) {
+    if (aggregation.groupByExpressions().length > 0 || limit >= 0 || table.isLimited()) {
       return false;
     }
     for (AggregateFunc function : aggregation.aggregateExpressions()) {
@@ -110,7 +121,7 @@ final class LanceScanBuilder
 
   @Override
   public Scan build() {
-    if (counts > 0 && filters.isEmpty()) {
+    if (counts > 0 && isCounted()) {
       return counted();
     }
     StructType read = counts > 0 ? countColumns() : columns;

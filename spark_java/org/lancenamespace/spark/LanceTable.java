@@ -2,8 +2,12 @@ package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -23,6 +27,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -35,12 +40,14 @@ class LanceTable
 
   private final Calls calls;
   private final Identifier table;
+  private final ReadRequest request;
   private final JsonNode found;
   private final StructType schema;
 
-  LanceTable(Calls calls, Identifier table, JsonNode found) {
+  LanceTable(Calls calls, Identifier table, ReadRequest request, JsonNode found) {
     this.calls = calls;
     this.table = table;
+    this.request = request;
     this.found = found;
     this.schema = Calls.schema(found.get("schema"));
   }
@@ -51,6 +58,33 @@ class LanceTable
 
   Identifier identifier() {
     return table;
+  }
+
+  /** The names of the path in the catalog, and that of the table. */
+  List<String> path() {
+    List<String> path = new ArrayList<>(List.of(table.namespace()));
+    path.add(table.name());
+    return path;
+  }
+
+  /** How the query reads the table. */
+  ReadRequest request() {
+    return request;
+  }
+
+  /** Whether the query names this version, so that it is read whatever catalog version other tables have. */
+  boolean isFixed() {
+    return found.get("fixed").asBoolean();
+  }
+
+  /** Whether a read has all rows of the version, so that its manifest tells their number. */
+  boolean hasAllRows() {
+    return found.get("all_rows").asBoolean();
+  }
+
+  /** Whether a read has a number of rows, so that no filter may be applied before it. */
+  boolean isLimited() {
+    return found.get("limited").asBoolean();
   }
 
   /** Names the version for the Python process. */
@@ -68,14 +102,15 @@ class LanceTable
    * <p>Throws {@link CatalogException} if the table is gone then, or has other columns.
    */
   LanceTable at(long catalogVersion) {
-    if (catalogVersion == catalogVersion() || found.get("read_only").asBoolean()) {
+    if (catalogVersion == catalogVersion() || isFixed()) {
       return this;
     }
-    JsonNode newer = calls.call("load_table", calls.arguments(table).put("catalog_version", catalogVersion));
+    ObjectNode arguments = calls.arguments(table).put("catalog_version", catalogVersion);
+    JsonNode newer = calls.call("load_table", arguments.setAll(request.arguments()));
     if (version(newer.get("ref")).equals(version(ref()))) {
       return this;
     }
-    LanceTable pinned = new LanceTable(calls, table, newer);
+    LanceTable pinned = new LanceTable(calls, table, request, newer);
     if (!pinned.schema.equals(schema)) {
       throw new CatalogException("InvalidStatement", table + ": its columns have changed since this DataFrame was made"
           + " at catalog version " + catalogVersion() + ", and the query reads catalog version " + catalogVersion);
@@ -91,8 +126,8 @@ class LanceTable
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof LanceTable same && same.getClass() == getClass()
-        && same.calls.session().equals(calls.session()) && version(same.ref()).equals(version(ref()));
+    return other instanceof LanceTable same && same.calls.session().equals(calls.session()) && Objects.equals(same.calls.statement(), calls.statement())
+        && version(same.ref()).equals(version(ref()));
   }
 
   @Override
@@ -118,6 +153,23 @@ class LanceTable
     return schema;
   }
 
+  /** Names of the columns that are stored with the type that Spark shows, and with no other. */
+  Set<String> exactColumns() {
+    Set<String> names = new HashSet<>();
+    found.get("exact").forEach(name -> names.add(name.asText()));
+    return names;
+  }
+
+  /** The columns that are stored. A read with options may have others: ids of rows, and scores of a search. */
+  StructType storedType() {
+    StructType stored = new StructType();
+    for (StructField field : schema.fields()) {
+      stored = field.name().equals(ROW_ID) || field.name().equals(ROW_ADDRESS)
+          || field.name().startsWith("_row_") ? stored : stored.add(field);
+    }
+    return request.arguments().has("options") ? stored : schema;
+  }
+
   @Override
   public Column[] columns() {
     return RowsTable.columns(schema);
@@ -134,7 +186,8 @@ class LanceTable
       return EnumSet.of(TableCapability.BATCH_READ);
     }
     return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
-        TableCapability.OVERWRITE_BY_FILTER);
+        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC,
+        TableCapability.AUTOMATIC_SCHEMA_EVOLUTION, TableCapability.STREAMING_WRITE);
   }
 
   @Override
@@ -146,6 +199,12 @@ class LanceTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    Map<String, String> unread = OptionsOfNames.given(options);
+    if (!unread.isEmpty()) {
+      throw new IllegalArgumentException(table + ": options " + String.join(", ", unread.keySet())
+          + ": expected spark.sql.extensions with " + LanceExtensions.class.getName()
+          + ", and no TIMESTAMP AS OF beside options: they have a timestamp");
+    }
     return new LanceScanBuilder(this);
   }
 
@@ -163,13 +222,13 @@ class LanceTable
   /** A filter on a large table is evaluated by the tasks of a row-level DELETE, not by the driver. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
-    return found.get("row_count").asLong() <= MOST_ROWS_ON_DRIVER && FilterSql.all(schema, predicates).isPresent();
+    return found.get("row_count").asLong() <= MOST_ROWS_ON_DRIVER && FilterSql.all(this, predicates).isPresent();
   }
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
     requireWritable();
-    Optional<String> where = FilterSql.all(schema, predicates);
+    Optional<String> where = FilterSql.all(this, predicates);
     delete(where.orElseThrow(() -> new IllegalArgumentException(table + ": cannot delete by this filter")));
   }
 

@@ -43,8 +43,8 @@ final class OneCatalogVersion extends Rule<LogicalPlan> {
 
     @Override
     public boolean isDefinedAt(LogicalPlan plan) {
-      return plan instanceof DataSourceV2Relation relation && relation.timeTravelSpec().isEmpty()
-          && relation.table() instanceof LanceTable table && table.calls().statement() == null;
+      return plan instanceof DataSourceV2Relation relation && relation.table() instanceof LanceTable table
+          && !table.isFixed() && table.calls().statement() == null;
     }
 
     @Override

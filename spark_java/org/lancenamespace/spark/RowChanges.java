@@ -59,7 +59,8 @@ record RowChanges(LanceTable table, Command command) implements SupportsDelta {
     public DeltaBatchWrite toBatch() {
       ChangedRows rows = new ChangedRows(info.schema());
       LogicalWriteInfo flat = rows.info(info);
-      BatchWrite tasks = new StagedRows(table, command.name().toLowerCase(java.util.Locale.ROOT), null).write(flat);
+      String mode = command.name().toLowerCase(java.util.Locale.ROOT);
+      BatchWrite tasks = new StagedRows(table, mode, null, info.options()).write(flat);
       return new DeltaBatchWrite() {
         @Override
         public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
  */
 final class StagedLanceTable extends LanceTable implements StagedTable {
   StagedLanceTable(Calls calls, Identifier table, JsonNode found) {
-    super(calls, table, found);
+    super(calls, table, ReadRequest.NONE, found);
   }
 
   @Override

@@ -5,20 +5,24 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.Locale;
+import java.util.Map;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * A write whose tasks run Python. The driver hands their reports to the statement, which commits them.
  *
  * @param mode append, overwrite, overwrite_where or changes
  * @param where SQL filter of the rows that are replaced, or null
+ * @param options options of the write
  */
-record StagedRows(LanceTable table, String mode, String where) {
+record StagedRows(LanceTable table, String mode, String where, CaseInsensitiveStringMap options) {
 
   BatchWrite write(LogicalWriteInfo info) {
     ObjectNode arguments = arguments();
@@ -47,6 +51,9 @@ record StagedRows(LanceTable table, String mode, String where) {
   private ObjectNode arguments() {
     ObjectNode arguments = table.calls().arguments(table.identifier()).put("mode", mode).put("where", where);
     arguments.set("ref", table.ref());
+    Map<String, String> given = OptionsOfNames.given(options);
+    given.remove(MergedSchemas.OPTION.toLowerCase(Locale.ROOT));
+    arguments.set("options", Calls.strings(given));
     return arguments;
   }
 

@@ -19,6 +19,23 @@ final class TableChanges {
     return list;
   }
 
+  /** Whether a change is a nullable column at the end of a table, which WITH SCHEMA EVOLUTION adds. */
+  static boolean isNewColumn(TableChange change) {
+    return change instanceof TableChange.AddColumn add && add.fieldNames().length == 1 && add.isNullable();
+  }
+
+  /** Refuse what WITH SCHEMA EVOLUTION cannot do beside the rows of a statement: anything but new columns at the end. */
+  static void requireEvolution(Identifier table, TableChange... changes) {
+    for (TableChange change : changes) {
+      if (!isNewColumn(change)) {
+        String column = change instanceof TableChange.ColumnChange of ? String.join(".", of.fieldNames()) : "?";
+        throw new UnsupportedOperationException(table + ": schema evolution of column " + column
+            + ": expected a new column of the table, found " + change.getClass().getSimpleName()
+            + "; ALTER TABLE changes the types of columns");
+      }
+    }
+  }
+
   private static ObjectNode json(Identifier table, TableChange change) {
     ObjectNode json = PythonProcess.JSON.createObjectNode();
     if (change instanceof TableChange.SetProperty set) {

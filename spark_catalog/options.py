@@ -1,17 +1,18 @@
-"""Options of the data source, checked."""
+"""Options of reads and writes, checked: of the data source, and of tables by their names in a catalog of Spark."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 
 from spark_catalog.change_feed.policy import ChangePolicy, Meaning
 from spark_catalog.tables.scans import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT, Scan, TextSearch, VectorSearch
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS
-from table_data.batch_operations import DELIMITER, TableId
+from spark_catalog.version_names import CommitTime, NamedVersions
+from table_data.batch_operations import DELIMITER, TableId, TableState
 from table_data.errors import InvalidCall
 
 Isolation = Literal["snapshot", "serializable"]
@@ -29,6 +30,10 @@ _CHANGES: Final = frozenset({"starting_version", "max_versions_per_trigger", "up
 _STREAM_READ: Final = _PLACE | _CHANGES | {"columns", "with_row_id", "with_row_address", "with_row_versions"}
 _WRITE: Final = _PLACE | {"version", "message", "isolation", "max_rows_per_file", "staged"}
 _STREAM_WRITE: Final = _PLACE | {"message", "isolation", "max_rows_per_file", "query", "checkpointlocation"}
+_NAMED_READ: Final = _READ - _PLACE
+_NAMED_WRITE: Final = frozenset({"message", "isolation", "max_rows_per_file"})
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -75,9 +80,28 @@ class ReadOptions:
     split_rows: int = MAX_ROWS
     split_bytes: int = MAX_BYTES
 
+    @property
+    def names_version(self) -> bool:
+        """Whether one of the options names a version."""
+        return any(
+            given is not None for given in (self.catalog_version, self.version, self.tag, self.branch, self.timestamp)
+        )
+
     def scan(self, columns: Iterable[str]) -> Scan:
         """The scan of the given columns."""
         return Scan(tuple(columns), self.filter, self.limit, self.nearest, self.text)
+
+    def find(self, named: NamedVersions) -> TableState:
+        """The version that the options name, except for `catalog_version`: it is that of `named`.
+
+        Raises:
+            MissingTable: There is no such table.
+            MissingVersion: There is no such branch, tag or version.
+        """
+        if self.tag is not None:
+            return named.tagged(self.tag)
+        time = None if self.timestamp is None else CommitTime((self.timestamp - _EPOCH) // _MICROSECOND)
+        return named.find(self.version if time is None else time, branch=self.branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +167,34 @@ class StreamWriteOptions:
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a read. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
     options = _Options(given, _READ | _CHANGES)
+    place = options.place()
+    if options.text("catalog_version") is not None and place.server is None:
+        raise InvalidCall("option catalog_version: expected option server with it")
+    return _read_options(options, place)
+
+
+def named_read_options(given: Mapping[str, str]) -> ReadOptions:
+    """Parse the options of a read by name in a catalog of Spark, which knows the place. Raises `InvalidCall`."""
+    return _read_options(_Options(given, _NAMED_READ, storage=False), Place())
+
+
+def named_write_options(given: Mapping[str, str]) -> WriteOptions:
+    """Parse the options of a write by name in a catalog of Spark, which knows the place. Raises `InvalidCall`."""
+    options = _Options(given, _NAMED_WRITE, storage=False)
+    return WriteOptions(
+        Place(),
+        message=options.text("message"),
+        isolation=options.isolation(),
+        max_rows_per_file=options.integer("max_rows_per_file", least=1) or 1_048_576,
+    )
+
+
+def _read_options(options: _Options, place: Place) -> ReadOptions:
     versions = [name for name in ("version", "tag", "timestamp") if options.text(name) is not None]
     if len(versions) > 1:
         raise InvalidCall(f"options {', '.join(versions)}: expected one of them")
     if options.text("tag") is not None and options.text("branch") is not None:
         raise InvalidCall("options tag, branch: expected one of them; a tag names a version of its branch")
-    place = options.place()
-    if options.text("catalog_version") is not None and place.server is None:
-        raise InvalidCall("option catalog_version: expected option server with it")
     flags = {
         "with_row_id": (ROW_ID,),
         "with_row_address": (ROW_ADDRESS,),
@@ -276,9 +320,11 @@ def _text_search(options: _Options) -> TextSearch | None:
 class _Options:
     """Options by lower-case name. Raises `InvalidCall` for unknown names and wrong values."""
 
-    def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
+    def __init__(self, given: Mapping[str, str], known: Iterable[str], *, storage: bool = True) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
-        unknown = sorted(name for name in self._given if name not in known and not name.startswith(_STORAGE))
+        unknown = sorted(
+            name for name in self._given if name not in known and not (storage and name.startswith(_STORAGE))
+        )
         if unknown:
             raise InvalidCall(f"options {', '.join(unknown)}: expected options among {', '.join(sorted(known))}")
 
