@@ -26,7 +26,11 @@ def open_regular(file: str) -> tuple[int, os.stat_result]:
     Raises `FileNotFoundError` for whatever else has the name: a directory, a named pipe, a device, a socket.
     """
     try:
-        descriptor = _open(file)
+        descriptor = os.open(file, _OPEN_TO_READ)
+    except BlockingIOError:  # a file server has a lease on the file, which it returns to one who waits
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise
+        descriptor = os.open(file, _OPEN_TO_READ & ~os.O_NONBLOCK)
     except OSError as error:
         if error.errno in _NO_FILE:  # a socket, or a device without a driver
             raise FileNotFoundError(errno.ENOENT, NOT_REGULAR, file) from error
@@ -36,15 +40,6 @@ def open_regular(file: str) -> tuple[int, os.stat_result]:
         os.close(descriptor)
         raise FileNotFoundError(errno.ENOENT, NOT_REGULAR, file)
     return descriptor, found
-
-
-def _open(file: str) -> int:
-    try:
-        return os.open(file, _OPEN_TO_READ)
-    except BlockingIOError:  # a file server has a lease on the file, which it returns to one who waits
-        if not stat.S_ISREG(os.stat(file).st_mode):
-            raise
-        return os.open(file, _OPEN_TO_READ & ~os.O_NONBLOCK)
 
 
 def read_exactly(descriptor: int, offset: int, length: int) -> bytes:

@@ -185,15 +185,20 @@ def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | 
         return None
     if metadata != after.table_metadata:
         return "its table metadata is not that of the head with the changes of the transaction"
-    if operation not in _CHANGING_SCHEMA and descriptions(before.fields) != descriptions(after.fields):
+    if operation not in _CHANGING_SCHEMA and not _have_same_schema(before, after):
         return "its schema is not that of the head"
-    bases, found = ({(base.id, base.path) for base in each.base_paths} for each in (before, after))
+    bases, found = (frozenset((base.id, base.path) for base in each.base_paths) for each in (before, after))
     if not bases <= found or (found != bases and operation not in _CHANGING_BASES):
         return "its base paths are not those of the head"
-    strange = _indices(proposed) - _indices(head)
+    strange = _indices(proposed) - _indices(head) if proposed.indices is not None else None
     if strange and transaction is not None:
         strange -= _named_indices(transaction)
     return "it has an index that neither the head has nor the transaction makes" if strange else None
+
+
+def _have_same_schema(before: AnyManifest, after: AnyManifest) -> bool:
+    """Equal messages, as nearly all are, are compared quickly."""
+    return before.fields == after.fields or descriptions(before.fields) == descriptions(after.fields)
 
 
 def _indices(file: ManifestFile) -> set[bytes]:

@@ -16,6 +16,7 @@ _EXPECTATIONS = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
     "dict_type": "an object",
+    "extra_forbidden": "no such field",
     "int_from_float": "a number",
     "int_parsing": "a number",
     "int_parsing_size": "a number",

@@ -24,7 +24,8 @@ class LoggedRequest(NamedTuple):
 
     `route` is the path template, or the path where no route matched; `seconds` is the duration, `ended` the time of
     the end in seconds since the epoch. `client` is the address of the client, `key` the first characters of the SHA-256
-    digest of a key that was refused.
+    digest of a key that was refused. `code` and `error` are those of an answer that is an error; without the text where
+    that may hold values of rows.
     """
 
     ended: float
@@ -37,6 +38,8 @@ class LoggedRequest(NamedTuple):
     request_id: str
     client: str | None = None
     key: str | None = None
+    code: int | None = None
+    error: str | None = None
 
 
 class AccessLog:
@@ -119,10 +122,12 @@ def _text(access: LoggedRequest) -> str:
     version = "" if access.catalog_version is None else f" catalog_version={access.catalog_version}"
     client = "" if access.client is None else f" client={_shown(access.client)}"
     key = "" if access.key is None else f" key_sha256={access.key}"
+    code = "" if access.code is None else f" code={access.code}"
+    error = "" if access.error is None else f" error={_shown(access.error)}"
     return (
         f"{ended},{int(access.ended % 1 * 1000):03d} INFO {_LOGGER}: method={_shown(access.method)} "
         f"route={_shown(access.route)} status={access.status} ms={access.seconds * 1000:.3f}{principal}{version}"
-        f"{client}{key} request_id={_shown(access.request_id)}\n"
+        f"{client}{key}{code}{error} request_id={_shown(access.request_id)}\n"
     )
 
 
@@ -147,6 +152,10 @@ def _json(access: LoggedRequest) -> str:
     }
     if access.key is not None:
         line["key_sha256"] = access.key
+    if access.code is not None:
+        line["code"] = access.code
+    if access.error is not None:
+        line["error"] = access.error
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 

@@ -217,8 +217,8 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
 
 def render_error(
     error: Exception, catalog_version: int | None, *, method: str = "", path: str = ""
-) -> tuple[int, list[Header], bytes]:
-    """Status, headers and body of the ErrorResponse for any exception.
+) -> tuple[LanceNamespaceError, list[Header], bytes]:
+    """The error that answers any exception, and headers and body of its ErrorResponse.
 
     An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
     A failed authentication and a refused origin tell no catalog version, and `None` stands for a request that was
@@ -242,4 +242,4 @@ def render_error(
         headers.append((b"retry-after", b"%d" % answered.retry_after))
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append(CLOSING)  # the rest of the body is not worth reading
-    return status_of(answered), headers, body
+    return answered, headers, body

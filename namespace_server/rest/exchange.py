@@ -31,7 +31,6 @@ from namespace_server.rest.request.headers import (
     read_idempotency_key,
     read_least_version,
     read_pin,
-    read_query,
 )
 from namespace_server.rest.request.ids import (
     Id,
@@ -175,7 +174,8 @@ class Exchange:
         limits = self.service.limits
         data = await self.read_body(limits.body)
         place = self.place
-        route = await self.route(read_query(self.scope["query_string"]), data) if self.segment else None
+        query, _ = ANY_QUERY.parse(self.scope["query_string"])
+        route = await self.route(query, data) if self.segment else None
         if place.database and route == [] and self.scope["operation"] in _OF_NAMESPACES:
             raise InvalidInputError(f"{self.scope['operation']}: the root namespace of a database cannot be changed")
         decode = partial(decode_body, data, limits, values=limits.values, route=route, place=place, optional=optional)
@@ -204,7 +204,8 @@ class Exchange:
             body = decode_body(data, limits, values=limits.values, route=route, place=place, optional=optional)
             if named is not None:
                 body[named] = choose_name(named, self.segments[-1], body.get(named), form=self._writes_forms)
-            return kind.validate_python({**parameters, **body})
+            given = {field: value for field, value in body.items() if value is not None}  # null is absent
+            return kind.validate_python({**parameters, **given})
 
         if len(data) < LARGE_BODY:
             return TableBody(decode(), len(data))

@@ -22,6 +22,7 @@ from namespace_server.rest.errors import (
     HeadTooLarge,
     OriginRefused,
     render_error,
+    status_of,
 )
 from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO
 from namespace_server.rest.identity import KeyRefused
@@ -29,9 +30,13 @@ from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
+from table_data.requests.table_requests import CHANGES, READS
 
 REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128
+_SHOWN_ERROR = 300
+_OF_ROWS = CHANGES.keys() | READS.keys()
+"""Operations whose errors may hold values of rows."""
 
 
 class RequestContext:
@@ -108,6 +113,7 @@ def _access(scope: Scope, seconds: float, request_id: bytes) -> LoggedRequest:
         request_id.decode(),
         scope["client_address"],
         scope.get("key_digest"),
+        *scope.get("problem", ()),
     )
 
 
@@ -127,15 +133,17 @@ class ErrorHandler:
             if "response_start" not in scope:
                 if isinstance(error, KeyRefused | TooManyWrongKeys):
                     scope["key_digest"] = error.key_digest
-                status, headers, text = render_error(
+                answered, headers, text = render_error(
                     error,
                     self._service.version_for(scope),
                     method=scope["method"],
                     path=scope["raw_path"].decode("latin-1"),
                 )
+                shown = None if scope.get("operation") in _OF_ROWS else str(answered)[:_SHOWN_ERROR]
+                scope["problem"] = (int(answered.code), shown)
                 if CLOSING not in headers and not await body.end():
                     headers.append(CLOSING)
-                await send({"type": "http.response.start", "status": status, "headers": headers})
+                await send({"type": "http.response.start", "status": status_of(answered), "headers": headers})
                 await send({"type": "http.response.body", "body": text})
             else:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Required
 
 import orjson
-from pydantic import BeforeValidator, Field, StrictStr
+from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
@@ -35,7 +35,9 @@ Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 
 
 class QueryParameters(TypedDict, total=False):
-    """No query parameters but the delimiter, which belongs to the path. Unknown parameters are ignored."""
+    """No query parameters but the delimiter, which belongs to the path. Unknown parameters are refused."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
 
 class Paging(QueryParameters, total=False):

@@ -1,7 +1,7 @@
 """The requests of the operations on the rows of one table, as the Lance namespace specification has them.
 
-A request is checked against its type once, where it comes in: fields that a type does not name are left out, and the
-types of the others hold from there on. What else must hold is checked by the operation.
+A request is checked against its type once, where it comes in: fields that a type does not name are refused, and the
+types hold from there on. What else must hold is checked by the operation.
 
 Compared with the specification, a scan needs no `k` and no `vector`, and `data_type` may be the name of a type.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Required
 
-from pydantic import FailFast, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import ConfigDict, FailFast, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
 Name = Annotated[StrictStr, Field(min_length=1)]
@@ -19,10 +19,14 @@ Count = Annotated[StrictInt, Field(ge=0)]
 Positive = Annotated[StrictInt, Field(ge=1)]
 Real = StrictFloat | StrictInt
 Texts = dict[StrictStr, StrictStr]
+_ONLY_THESE: Final = ConfigDict(extra="forbid")
+"""An ignored field loses what it asks for."""
 
 
 class TableRequest(TypedDict, total=False):
     """What every request may have. A `timeout` bounds the tries of a change."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     id: list[StrictStr] | None
     branch: StrictStr | None
@@ -79,6 +83,8 @@ class DeleteRows(TableRequest):
 class AddColumn(TypedDict, total=False):
     """A new column. `computed` and `virtual_column` are refused by name."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     name: Required[StrictStr]
     expression: StrictStr | None
     computed: StrictStr | None
@@ -93,6 +99,8 @@ class AddColumns(TableRequest):
 
 class AlterColumn(TypedDict, total=False):
     """A change of a column. `virtual_column` is refused by name."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     path: Required[Name]
     data_type: StrictStr | dict[StrictStr, object] | None
@@ -121,6 +129,8 @@ class SchemaMetadata(TableRequest, total=False):
 
 class FieldMetadataEntry(TypedDict, total=False):
     """New metadata of a field; a key is removed by null."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     path: Required[Name]
     metadata: Required[dict[StrictStr, StrictStr | None]]
@@ -192,6 +202,8 @@ class CountRows(ReadRequest, total=False):
 class MatchQuery(TypedDict, total=False):
     """Rows with words."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     terms: Required[StrictStr]
     column: Name | None
     boost: Real | None
@@ -204,6 +216,8 @@ class MatchQuery(TypedDict, total=False):
 class PhraseQuery(TypedDict, total=False):
     """Rows with words one after another."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     terms: Required[StrictStr]
     column: Name | None
     slop: Count | None
@@ -211,6 +225,8 @@ class PhraseQuery(TypedDict, total=False):
 
 class BoostQuery(TypedDict, total=False):
     """Rows that one query finds; those that another finds, too, count less."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     positive: Required[TextQuery]
     negative: Required[TextQuery]
@@ -220,11 +236,15 @@ class BoostQuery(TypedDict, total=False):
 class MultiMatchQuery(TypedDict):
     """The best of several matches."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     match_queries: list[MatchQuery]
 
 
 class BooleanQuery(TypedDict):
     """Queries of which all must, must not or should find a row."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     must: list[TextQuery]
     must_not: list[TextQuery]
@@ -233,6 +253,8 @@ class BooleanQuery(TypedDict):
 
 class TextQuery(TypedDict, total=False):
     """One of these."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     match: MatchQuery | None
     phrase: PhraseQuery | None
@@ -244,6 +266,8 @@ class TextQuery(TypedDict, total=False):
 class StringQuery(TypedDict, total=False):
     """Words to look for in columns."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     query: Required[StrictStr]
     columns: list[Name] | None
 
@@ -251,11 +275,15 @@ class StringQuery(TypedDict, total=False):
 class StructuredQuery(TypedDict):
     """A tree of queries."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     query: TextQuery
 
 
 class FullTextQuery(TypedDict, total=False):
     """One of these."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     string_query: StringQuery | None
     structured_query: StructuredQuery | None
@@ -264,12 +292,16 @@ class FullTextQuery(TypedDict, total=False):
 class QueryColumns(TypedDict, total=False):
     """Names of columns, or expressions by name."""
 
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
     column_names: list[Name] | None
     column_aliases: dict[StrictStr, Name] | None
 
 
 class QueryVector(TypedDict, total=False):
     """One vector, or several."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     single_vector: list[Real] | None
     multi_vector: list[list[Real]] | None

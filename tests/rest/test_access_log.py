@@ -8,9 +8,16 @@ import json
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import httpx
+
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.access_log import AccessLog, LoggedRequest
+from namespace_server.rest.identity import Authenticator
+from tests.running import serving
 
 
 class Disk(io.RawIOBase):
@@ -55,6 +62,22 @@ def until(condition: Callable[[], bool]) -> None:
 
 def ids(data: bytes) -> list[str]:
     return [json.loads(line)["request_id"] for line in data.splitlines()]
+
+
+def test_a_refusal_is_logged_with_its_reason_but_no_values_of_rows(tmp_path: Path) -> None:
+    """Clients such as pylance lose the text of the answer."""
+    stream = io.StringIO()
+    namespace = DirectoryNamespace(root=str(tmp_path))
+    app = create_app(namespace, Authenticator({}), access_log=AccessLog("json", stream))
+    with serving(app) as url, httpx.Client(base_url=url) as http:
+        assert http.post("/v1/table/t/version/create", json={"version": 0, "manifest_path": "x"}).status_code == 400
+        assert http.post("/v1/table/t/update", json={"updates": [["a", "'secret'"]]}).status_code == 404
+        assert http.get("/v1/catalog").status_code == 200
+    created, updated, read = map(json.loads, stream.getvalue().splitlines())
+    assert (created["code"], created["error"]) == (13, "version 0 of t: versions begin at 1")
+    assert updated["code"] == 4
+    assert "error" not in updated
+    assert not {"code", "error"} & set(read)
 
 
 def test_a_full_disk_is_waited_for() -> None:

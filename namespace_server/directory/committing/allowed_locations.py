@@ -7,6 +7,7 @@ opened by all others.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -91,7 +92,7 @@ class AllowedLocations:
             while step and step not in looked:
                 looked.add(step)
                 path = f"{self._root}/{step}"
-                if os.path.islink(path) and not self._is_allowed(_resolved(path)):  # noqa: PTH114 (for each file)
+                if _is_link(path) and not self._is_allowed(_resolved(path)):
                     found[step] = _leads_out(step)
                 step = step.rpartition("/")[0]
         return found
@@ -108,6 +109,13 @@ def new_bases(transaction: pb.Transaction) -> Sequence[pb.BasePath]:
         case "overwrite":
             return transaction.overwrite.initial_bases
     return ()
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _leads_out(location: str) -> str:

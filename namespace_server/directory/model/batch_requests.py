@@ -14,6 +14,7 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from namespace_server.directory.model import intent_requests, requests
 from namespace_server.directory.model.errors import shown
+from namespace_server.directory.model.known_fields import check_fields
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
@@ -85,6 +86,7 @@ _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} 
 
 def read_operations(call: str, request: Request, rules: RequestRules) -> tuple[RequestedOperation, ...]:
     """The operations of a call, one of `CALLS`. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
+    check_fields(call, request)
     many = _MANY.get(call)
     return (_ALONE[call](request, rules),) if many is None else many(request, rules)
 
@@ -104,6 +106,7 @@ def batch_operations(request: Request, rules: RequestRules) -> tuple[RequestedOp
             raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {shown(body)}")
         try:
             check_common(body, rules.limits)
+            check_fields(given[0], body)
             parsed.append(_IN_BATCHES[given[0]](body, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise located(f"operations[{index}].{given[0]}", error) from None
@@ -117,6 +120,7 @@ def version_entries(request: Request, rules: RequestRules) -> tuple[RequestedOpe
     parsed: list[RequestedOperation] = []
     for index, entry in enumerate(entries):
         try:
+            check_fields("create_table_version", entry)
             parsed.append(requests.create_table_version(entry, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise located(f"entries[{index}]", error) from None

@@ -11,9 +11,19 @@ from namespace_server.directory.model import identifiers
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import EndIntent, IntendedTable, RegisterIntent
-from namespace_server.directory.model.request_fields import Request, branch, integer, located, objects, table_id, text
+from namespace_server.directory.model.request_fields import (
+    Request,
+    branch,
+    check_known,
+    integer,
+    located,
+    objects,
+    table_id,
+    text,
+)
 from namespace_server.directory.model.requests import RequestRules
 
+_TABLE: Final = frozenset({"id", "branch", "location", "read_version"})
 _SECONDS: Final = range(3_600, 30 * 86_400 + 1)
 """Seconds that an intent may be asked for."""
 _DEFAULT_SECONDS: Final = 86_400
@@ -36,6 +46,7 @@ def register_intent(request: Request, rules: RequestRules) -> RegisterIntent:
 
 
 def _intended_table(request: Request, rules: RequestRules) -> IntendedTable:
+    check_known(request, _TABLE, "table of an intent")
     target, given, version = table_id(request), text(request, "location"), integer(request, "read_version")
     location = None if given is None else rules.paths.location_key(given)
     if given is not None:

@@ -10,7 +10,7 @@ from lance_namespace.errors import InvalidInputError
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import OWN_PROPERTIES, SUCCEEDED, NoteChange, SetNote, UnsetNote
-from namespace_server.directory.model.request_fields import Request, choice, located, names, objects, text
+from namespace_server.directory.model.request_fields import Request, check_known, choice, located, names, objects, text
 
 
 def note_changes(request: Request, limits: Limits) -> tuple[NoteChange, ...]:
@@ -30,7 +30,9 @@ def note_changes(request: Request, limits: Limits) -> tuple[NoteChange, ...]:
         if not isinstance(body, Mapping):
             raise InvalidInputError(f"{place}.{given[0]}: expected an object, found {shown(body)}")
         try:
-            change = _ACTIONS[given[0]](body)
+            read, known = _ACTIONS[given[0]]
+            check_known(body, known, "action")
+            change = read(body)
         except InvalidInputError as error:
             raise located(f"{place}.{given[0]}", error) from None
         if change is not None:
@@ -73,8 +75,8 @@ def _note_key(action: Request) -> str:
 
 
 _STATUSES: Final = ("Queued", "Running", SUCCEEDED, "Failed", "Canceled")
-_ACTIONS: Final[Mapping[str, Callable[[Request], NoteChange | None]]] = {
-    "setStatusAction": _set_status,
-    "setPropertyAction": _set_property,
-    "unsetPropertyAction": _unset_property,
+_ACTIONS: Final[Mapping[str, tuple[Callable[[Request], NoteChange | None], frozenset[str]]]] = {
+    "setStatusAction": (_set_status, frozenset({"status"})),
+    "setPropertyAction": (_set_property, frozenset({"key", "value", "mode"})),
+    "unsetPropertyAction": (_unset_property, frozenset({"key", "mode"})),
 }

@@ -121,6 +121,16 @@ def check_common(request: Request, limits: Limits) -> None:
     text(identity, "auth_token")
 
 
+def check_known(request: Request, known: frozenset[str], what: str) -> None:
+    """Refuse fields other than the `known` ones, unless they are null: what is ignored loses what it asks for."""
+    if request.keys() <= known:
+        return
+    unknown = [field for field, value in request.items() if field not in known and value is not None]
+    if unknown:
+        expected = ", ".join(sorted(known - {"identity"}))
+        raise InvalidInputError(f"{what}: expected no fields but {expected}; found {names(unknown)}")
+
+
 def strings(request: Request, field: str, limits: Limits) -> frozenset[str]:
     """An optional list of keys of an object of strings; absent is empty."""
     value = request.get(field)

@@ -48,6 +48,7 @@ from namespace_server.directory.model.request_fields import (
     Request,
     branch,
     branch_name,
+    check_known,
     choice,
     flag,
     integer,
@@ -64,6 +65,7 @@ from namespace_server.directory.model.retention import check_properties
 _LONGEST_PIN = 30 * 86_400
 """Seconds that a pin may be asked for, unless it stays until it is removed."""
 _DATA_FORMATS = ("2.0", "2.1", "2.2", "2.3")
+_RANGE = frozenset({"start_version", "end_version"})
 _WALKS = frozenset({".", ".."})
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -222,10 +224,6 @@ def rename_table(request: Request, _rules: RequestRules) -> RenameTable:
     An empty list is an unset one: that is how the generated Java client sends it.
     """
     source = table_id(request)
-    if request.get("new_namespace") is not None:  # of another dialect: without it the table is renamed in place
-        raise InvalidInputError(
-            "new_namespace: expected new_namespace_id, a list of names, found a field of no meaning"
-        )
     parent = source[:-1]
     if request.get("new_namespace_id") is not None:
         parent = object_id(request, "new", "new_namespace_id") or parent
@@ -272,6 +270,7 @@ def delete_table_versions(request: Request, _rules: RequestRules) -> DeleteTable
     for item in ranges:
         if not isinstance(item, OBJECTS):
             raise InvalidInputError(f"ranges: expected objects with start_version and end_version, found {shown(item)}")
+        check_known(item, _RANGE, "ranges")
         start, end = integer(item, "start_version", required=True), integer(item, "end_version", required=True)
         if start is None or end is None or start < 0 or 0 <= end < start:
             raise InvalidInputError(f"ranges: expected 0 <= start_version <= end_version, found {start} and {end}")

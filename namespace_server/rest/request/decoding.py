@@ -47,7 +47,7 @@ def decode_body(
 def parse_query(
     query_string: bytes, model: TypeAdapter[QueryParameters], repeated: tuple[str, ...] = ()
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
-    """All query parameters as text, and those of `model` that are given, with their types.
+    """All query parameters as text, and those of `model`, with their types. Others are refused, but the delimiter.
 
     Those in `repeated` are lists of all their values.
 
@@ -63,7 +63,8 @@ def _parse(
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
     query = read_query(query_string)
     lists = {name: read_repeated(query_string, name) for name in repeated if name in query}
-    return query, model.validate_python(query | lists)
+    given = {name: value for name, value in query.items() if name != "delimiter"}  # which belongs to the path
+    return query, model.validate_python(given | lists)
 
 
 _parse_short = lru_cache(512)(_parse)

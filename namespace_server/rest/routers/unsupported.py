@@ -1,15 +1,59 @@
-"""Operations of the published namespace API that this server does not serve: 406 with code 0, by name.
+"""Operations that clients ask for and this server does not serve: 406 with code 0, by name.
 
-A client that gets 404 cannot tell an operation that is missing from a table that is.
+They are those of the published namespace API and those of lancedb 0.40. A client that gets 404 cannot tell an operation
+that is missing from a table that is: lancedb says that the table was not found.
 """
 
 from __future__ import annotations
 
 from namespace_server.rest.handlers import Refusal
-from namespace_server.rest.routing import post
+from namespace_server.rest.routing import Route, get, post
 
-ROUTES = (
+_OF_TABLES: tuple[tuple[str, str], ...] = (
+    ("diff_table_branches", "branches/diff"),
+    ("cherry_pick_table_branch", "branches/cherry_pick"),
+    ("clone_table", "clone"),
+    ("set_lsm_write_spec", "set_lsm_write_spec"),
+    ("unset_lsm_write_spec", "unset_lsm_write_spec"),
+    ("get_lsm_write_spec", "get_lsm_write_spec"),
+    ("get_lsm_stats", "get_lsm_stats"),
+    ("flush_lsm", "flush_lsm"),
+    ("compact_lsm", "compact_lsm"),
+    ("create_multipart_write", "multipart_write/create"),
+    ("complete_multipart_write", "multipart_write/complete"),
+    ("abort_multipart_write", "multipart_write/abort"),
+    ("fetch_table_blobs", "fetch_blobs"),
+    ("prewarm_table_index", "index/{index_name}/prewarm"),
+    ("prewarm_table_pages", "page_cache/prewarm"),
+    ("list_table_errors", "errors"),
+)
+_OF_OBJECTS = {
+    "view": ("create", "describe", "drop"),
+    "materialized_view": ("describe", "drop"),
+    "function": ("create", "describe", "drop"),
+    "secret": ("create", "alter", "describe", "drop"),
+}
+_JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
+
+
+def _of_lancedb() -> tuple[Route, ...]:
+    return (
+        *(post(name, f"/v1/table/{{id}}/{path}", Refusal()) for name, path in _OF_TABLES),
+        get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", Refusal()),
+        *(
+            post(f"{what}_{kind}", f"/v1/{kind}/{{id}}/{what}", Refusal())
+            for kind, operations in _OF_OBJECTS.items()
+            for what in operations
+        ),
+        *(get(f"list_{kind}s", f"/v1/namespace/{{id}}/{kind}/list", Refusal()) for kind in _OF_OBJECTS),
+        *(post(f"{what}_jobs", f"/v1/jobs/{what}", Refusal()) for what in _JOBS),
+    )
+
+
+PUBLISHED = (
     post("alter_table_backfill_columns", "/v1/table/{id}/backfill_column", Refusal()),
     post("create_materialized_view", "/v1/materialized_view/{id}/create", Refusal()),
     post("refresh_materialized_view", "/v1/materialized_view/{id}/refresh", Refusal()),
 )
+"""Those of the published API."""
+ROUTES = (*PUBLISHED, *_of_lancedb())

@@ -1,0 +1,228 @@
+"""Every field and query parameter that the OpenAPI document promises is read, and no other one is taken and ignored."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import lance
+import pyarrow as pa
+import pytest
+
+import namespace_server
+import table_data
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.json_api import JsonCatalog
+from namespace_server.directory.model.batch_requests import CALLS, read_operations
+from namespace_server.directory.model.known_fields import FIELDS
+from namespace_server.rest.routers import OPERATIONS as SERVED
+from table_data.requests import table_requests
+from tests.rest.promised import NAMESPACE, REQUESTS, Asked, Scene
+from tests.rest.test_openapi import OPERATIONS, SCHEMAS, parameters, resolved
+from tests.running import running
+
+_NAMES = {(route.method, route.path): route.operation for route in SERVED}
+_IN_BATCHES = SCHEMAS["CommitTableOperation"]["properties"]
+_TABLE = {"id": ["t"]}
+_UUID = str(uuid.UUID(int=1))
+
+
+def _body_fields(operation: Mapping[str, Any]) -> set[str]:
+    content = resolved(operation.get("requestBody", {})).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    return set(resolved(schema).get("properties", ()))
+
+
+def _promised() -> dict[str, set[str]]:
+    """The fields of each operation of the catalog: in the body, in the query, or in the path."""
+    found: dict[str, set[str]] = {}
+    for place, operation in OPERATIONS.items():
+        name = _NAMES.get(place)
+        if name not in FIELDS:
+            continue
+        fields = _body_fields(operation) | set(parameters(operation, "query")) | {"identity", "context"}
+        fields |= set(parameters(operation, "path"))
+        if name == "list_all_tables":
+            fields |= {"id"}  # that of a database
+        else:
+            fields -= {"delimiter"}
+        found[name] = fields
+    return found | {name: set(resolved(schema)["properties"]) for name, schema in _IN_BATCHES.items()}
+
+
+def test_the_fields_of_the_catalog_are_those_of_the_document() -> None:
+    assert {name: sorted(fields) for name, fields in _promised().items()} == {
+        name: sorted(fields) for name, fields in FIELDS.items()
+    }
+
+
+class _Recording(dict[str, Any]):
+    """A request that knows which of its fields were looked at."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.seen: set[object] = set()
+
+    def get(self, field: Any, default: Any = None) -> Any:
+        self.seen.add(field)
+        return super().get(field, default)
+
+    def __contains__(self, field: object) -> bool:
+        self.seen.add(field)
+        return super().__contains__(field)
+
+
+def _transaction() -> str:
+    message = pb.Transaction(uuid=_UUID, read_version=1)
+    message.append.SetInParent()
+    return base64.b64encode(message.SerializeToString()).decode()
+
+
+_REQUESTS: Mapping[str, Mapping[str, Any]] = {
+    "list_all_tables": {"id": []},
+    "describe_catalog_version": {"version": 1},
+    "describe_transaction": {"id": ["t", "1"]},
+    "get_table_tag_version": {**_TABLE, "tag": "v"},
+    "alter_transaction": {"id": ["t", "1"], "actions": [{"setStatusAction": {"status": "Succeeded"}}]},
+    "update_table_tag": {**_TABLE, "tag": "v", "version": 1},
+    "delete_table_tag": {**_TABLE, "tag": "gone"},
+    "create_table_tag": {**_TABLE, "tag": "w", "version": 1},
+    "delete_table_branch": {**_TABLE, "name": "dev"},
+    "create_table_branch": {**_TABLE, "name": "new"},
+    "register_table": {**_TABLE, "location": "found"},
+    "rename_table": {**_TABLE, "new_table_name": "u"},
+    "create_table_version": {**_TABLE, "version": 2, "manifest_path": "x"},
+    "delete_table_versions": {**_TABLE, "ranges": [{"start_version": 1, "end_version": 2}]},
+    "batch_delete_table_versions": {**_TABLE, "ranges": [{"start_version": 1, "end_version": 2}]},
+    "pin_catalog_version": {"name": "p"},
+    "unpin_catalog_version": {"name": "p"},
+    "register_intent": {"intent_id": _UUID, "tables": [_TABLE]},
+    "end_intent": {"intent_id": _UUID},
+    "commit_transaction": {**_TABLE, "transaction": _transaction()},
+    "assert_table_version": {**_TABLE, "version": 1},
+    "batch_commit_tables": {"operations": [{"declare_table": {"id": ["n"]}}]},
+    "batch_create_table_versions": {"entries": [{**_TABLE, "version": 2, "manifest_path": "x"}]},
+}
+"""What a request of the operation needs; an id of a table, or of the root, where none is here."""
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JsonCatalog]:
+    """A catalog with a table that has a tag and a branch."""
+    root = tmp_path_factory.mktemp("fields")
+    made = JsonCatalog(root=str(root))
+    location = made.write("declare_table", {"id": ["t"]}).body["location"]
+    lance.write_dataset(pa.table({"a": [1]}), str(location))
+    made.change("create_table_tag", {"id": ["t"], "tag": "v", "version": 1})
+    made.change("create_table_tag", {"id": ["t"], "tag": "gone", "version": 1})
+    made.write("create_table_branch", {"id": ["t"], "name": "dev"})
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("operation", sorted(FIELDS))
+def test_every_field_of_an_operation_of_the_catalog_is_read(catalog: JsonCatalog, operation: str) -> None:
+    root = operation in {"describe_namespace", "namespace_exists", "list_namespaces", "list_tables"}
+    needed = _REQUESTS.get(operation) or {"id": [] if root else ["ns" if "namespace" in operation else "t"]}
+    request = _Recording({field: value for field, value in needed.items() if field in FIELDS[operation]})
+    if operation in catalog.READS:
+        catalog.read(operation, request)
+    elif operation in catalog.CHANGES:
+        catalog.change(operation, request)
+    elif operation in CALLS:
+        catalog.prepare(operation, request)
+    else:
+        read_operations("batch_commit_tables", {"operations": [{operation: request}]}, catalog._rules)
+    elsewhere = {"identity", "delimiter"}  # dropped where it comes in; read with the path
+    if operation in {"declare_table", "create_table_version"}:
+        elsewhere |= {"context"} - request.seen
+    missing = FIELDS[operation] - request.seen - elsewhere
+    assert not missing
+
+
+def _words(package: Path, without: str) -> set[str]:
+    """All texts and names in the code of a package."""
+    found: set[str] = set()
+    for path in package.rglob("*.py"):
+        if path.name != without:
+            tree = ast.parse(path.read_text())
+            found |= {
+                node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
+            found |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
+    return found
+
+
+def test_every_field_of_an_operation_on_rows_is_read() -> None:
+    kinds = [kind for kind in vars(table_requests).values() if getattr(kind, "__module__", "") == table_requests.__name__]
+    fields = set().union(*(kind.__annotations__ for kind in kinds))
+    read = _words(Path(table_data.__file__).parent, "table_requests.py")
+    read |= _words(Path(namespace_server.__file__).parent / "data", "")
+    assert len(fields) > 60
+    assert not fields - read
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    root = tmp_path_factory.mktemp("promised") / "root"
+    with running(root) as url, httpx.Client(base_url=url, timeout=60) as http:
+        made = Scene(http, root)
+        made.ask(f"/v1/namespace/{NAMESPACE}/create", {})
+        yield made
+
+
+_PROBES = {"HealthLive", "HealthReady"}  # of load balancers, which may add what they like
+
+
+@pytest.mark.parametrize("place", OPERATIONS, ids=lambda place: OPERATIONS[place]["operationId"])
+def test_what_an_operation_does_not_have_is_refused(scene: Scene, place: tuple[str, str]) -> None:
+    name = OPERATIONS[place]["operationId"]
+    if name in _PROBES:
+        return
+    asked = REQUESTS[name](scene, f"unknown-{name}")
+    before = scene.http.get("/v1/catalog").json()["version"]
+
+    query = Asked(asked.body, asked.id, {**(asked.query or {}), "lmit": "1"}, asked.names)
+    answer = query.send(scene.http, *place)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+    assert "lmit" in answer.json()["error"]
+    if isinstance(asked.body, dict) and name != "UpdateTableSchemaMetadata":  # whose body is keys of the client's own
+        answer = Asked({**asked.body, "prefliter": True}, asked.id, asked.query, asked.names).send(scene.http, *place)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+        assert "prefliter" in answer.json()["error"]
+    assert scene.http.get("/v1/catalog").json()["version"] == before
+
+    if isinstance(asked.body, dict) and name != "UpdateTableSchemaMetadata":
+        asked = Asked({**asked.body, "later": None}, asked.id, asked.query, asked.names)
+    assert asked.send(scene.http, *place).status_code == 200  # null is absent
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/table/batch-commit", {"operations": [{"declare_table": {"id": ["x"], "lokation": "y"}}]}),
+        (
+            "/v1/table/version/batch-create",
+            {"entries": [{"id": ["x"], "version": 1, "manifest_path": "y", "lokation": 1}]},
+        ),
+        ("/v1/table/t/version/delete", {"ranges": [{"start_version": 1, "end_version": 2, "lokation": 1}]}),
+        ("/v1/catalog/intents", {"intent_id": _UUID, "tables": [{"id": ["x"], "lokation": "y"}]}),
+        (
+            "/v1/transaction/t$1/alter",
+            {"actions": [{"setPropertyAction": {"key": "a", "value": "b", "lokation": "y"}}]},
+        ),
+        ("/v1/table/t/query", {"k": 1, "vector": {"single_vector": [1], "lokation": 1}}),
+        ("/v1/table/t/query", {"full_text_query": {"string_query": {"query": "x", "lokation": 1}}}),
+        ("/v1/table/t/add_columns", {"new_columns": [{"name": "a", "expression": "1", "lokation": 1}]}),
+        ("/v1/table/t/alter_columns", {"alterations": [{"path": "a", "lokation": 1}]}),
+    ],
+)
+def test_what_is_inside_of_a_request_is_refused_too(scene: Scene, path: str, body: Any) -> None:
+    answer = scene.http.post(path, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+    assert "lokation" in answer.json()["error"]
