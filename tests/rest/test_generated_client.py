@@ -112,7 +112,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert rows.num_rows == 5
     query = {"query": {"k": 5, "vector": {}}}
     assert call("explain_table_query_plan", name, body=query)
-    assert call("analyze_table_query_plan", name, body=query)
+    assert call("analyze_table_query_plan", name, body=query["query"])
     assert call("get_table_stats", name, body={})["num_rows"] == 305
 
     call("create_table_scalar_index", name, body={"column": "a", "index_type": "BTREE", "name": "by_a"})

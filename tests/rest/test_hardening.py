@@ -327,7 +327,7 @@ class TestOtherOrigins:
 
 
 class TestMemory:
-    def test_requests_that_differ_in_an_ignored_field_leave_nothing_behind(self, serve: Any, tmp_path: Path) -> None:
+    def test_requests_that_differ_in_what_is_not_read_leave_nothing_behind(self, serve: Any, tmp_path: Path) -> None:
         namespace = DirectoryNamespace(root=str(tmp_path), durability="none", response_cache_bytes=str(1 << 20))
         url = serve(namespace).url
         with httpx.Client(base_url=url) as http:
@@ -335,7 +335,8 @@ class TestMemory:
             for number in range(300):
                 body = {"context": {"ignored": f"{number}" + "x" * 3000}}
                 assert http.post("/v1/namespace/a/describe", json=body).status_code == 200
-                assert http.post(f"/v1/namespace/a/describe?x={number}{'x' * 9000}", json={}).status_code == 200
+                delimiter = f"{number}{'x' * 9000}"
+                assert http.post(f"/v1/namespace/a/describe?delimiter={delimiter}", json={}).status_code == 200
         assert 0 < namespace._cache.size <= 1 << 20
 
 

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from namespace_server.cli import server as server_command
 from namespace_server.metrics.scrapes import ScrapeListener
-from namespace_server.rest.errors import render_error
+from namespace_server.rest.errors import render_error, status_of
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import HostGuard
 from namespace_server.rest.request.body import decode_object
@@ -120,7 +120,7 @@ def test_out_of_memory_is_no_fault_of_the_client(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(orjson, "loads", loads)
     with pytest.raises(ServiceUnavailableError, match="nothing was done"):
         decode_object(b"{}", RequestLimits(), values=10)
-    assert render_error(MemoryError(), 7)[0] == 503
+    assert status_of(render_error(MemoryError(), 7)[0]) == 503
 
 
 def test_weak_keys_and_files_of_keys_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -59,6 +59,13 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
+def body_fields(operation: dict[str, Any]) -> set[str]:
+    """The fields of the body of an operation, if that is JSON."""
+    content = resolved(operation.get("requestBody", {})).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    return set(resolved(schema).get("properties", ()))
+
+
 def parameters(operation: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:
     items = [resolved(item) for item in operation.get("parameters", ())]
     return {item["name"]: resolved(item["schema"]) for item in items if item["in"] == place}

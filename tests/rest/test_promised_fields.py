@@ -23,19 +23,13 @@ from namespace_server.directory.model.known_fields import FIELDS
 from namespace_server.rest.routers import OPERATIONS as SERVED
 from table_data.requests import table_requests
 from tests.rest.promised import NAMESPACE, REQUESTS, Asked, Scene
-from tests.rest.test_openapi import OPERATIONS, SCHEMAS, parameters, resolved
+from tests.rest.test_openapi import OPERATIONS, SCHEMAS, body_fields, parameters, resolved
 from tests.running import running
 
 _NAMES = {(route.method, route.path): route.operation for route in SERVED}
 _IN_BATCHES = SCHEMAS["CommitTableOperation"]["properties"]
 _TABLE = {"id": ["t"]}
 _UUID = str(uuid.UUID(int=1))
-
-
-def _body_fields(operation: Mapping[str, Any]) -> set[str]:
-    content = resolved(operation.get("requestBody", {})).get("content", {})
-    schema = content.get("application/json", {}).get("schema", {})
-    return set(resolved(schema).get("properties", ()))
 
 
 def _promised() -> dict[str, set[str]]:
@@ -45,7 +39,7 @@ def _promised() -> dict[str, set[str]]:
         name = _NAMES.get(place)
         if name not in FIELDS:
             continue
-        fields = _body_fields(operation) | set(parameters(operation, "query")) | {"identity", "context"}
+        fields = body_fields(operation) | set(parameters(operation, "query")) | {"identity", "context"}
         fields |= set(parameters(operation, "path"))
         if name == "list_all_tables":
             fields |= {"id"}  # that of a database
@@ -159,7 +153,9 @@ def _words(package: Path, without: str) -> set[str]:
 
 
 def test_every_field_of_an_operation_on_rows_is_read() -> None:
-    kinds = [kind for kind in vars(table_requests).values() if getattr(kind, "__module__", "") == table_requests.__name__]
+    kinds = [
+        kind for kind in vars(table_requests).values() if getattr(kind, "__module__", "") == table_requests.__name__
+    ]
     fields = set().union(*(kind.__annotations__ for kind in kinds))
     read = _words(Path(table_data.__file__).parent, "table_requests.py")
     read |= _words(Path(namespace_server.__file__).parent / "data", "")

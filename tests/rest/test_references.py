@@ -188,11 +188,11 @@ class TestBranches:
     )
     def test_a_name_is_as_long_as_stock_clients_make_it(self, scene: Scene, longest: str) -> None:
         branch = longest[0] == "b"
-        path, field = ("branches", "name") if branch else ("tags", "tag")
-        refused = scene.post(f"{PATH}/{path}/create", {field: longest + "x", "version": 1})
+        path, field, version = ("branches", "name", "from_version") if branch else ("tags", "tag", "version")
+        refused = scene.post(f"{PATH}/{path}/create", {field: longest + "x", version: 1})
         assert (refused.status_code, refused.json()["code"]) == (400, 13)
         assert "expected at most 211 characters" in refused.json()["error"]
-        scene.post(f"{PATH}/{path}/create", {field: longest, "version": 1}).raise_for_status()
+        scene.post(f"{PATH}/{path}/create", {field: longest, version: 1}).raise_for_status()
         stock = scene.open()
         assert longest in (stock.branches.list() if branch else stock.tags.list())
         assert stock.checkout_version((longest, None) if branch else longest).count_rows() > 0

@@ -247,8 +247,8 @@ class TestQueries:
     def test_page_tokens_are_decoded(self, http: httpx.Client) -> None:
         assert asked(http.get("/v1/namespace/%24/list?page_token=%C3%A9%20x+y"))["page_token"] == "é x y"
 
-    def test_unknown_parameters_are_ignored(self, http: httpx.Client) -> None:
-        assert asked(http.get("/v1/catalog?colour=red")) == {}
+    def test_unknown_parameters_are_refused(self, http: httpx.Client) -> None:
+        assert refused(http.get("/v1/catalog?colour=red")) == "colour: expected no such field, found 'red'"
 
 
 class TestHeaders:
