@@ -94,15 +94,20 @@ def test_one_query_reads_a_table_in_several_ways(sql: SparkSession, items: str) 
     sql.catalog.dropTempView("few")
 
 
-def test_searches_are_read_by_name(sql: SparkSession, ns: str) -> None:
-    sql.sql(f"CREATE TABLE {ns}.spot (id INT, at ARRAY<FLOAT>)")
-    rows = [(number, [float(number), 0.0]) for number in range(20)]
-    frame = sql.createDataFrame(rows, "id int, at array<float>")
-    frame.writeTo(f"{ns}.spot").append()
-    with pytest.raises(IllegalArgumentException, match=r"nearest"):
+def test_searches_are_read_by_name(sql: SparkSession, ns: str, server_url: str) -> None:
+    points = pa.array([[float(number), 0.0] for number in range(20)], pa.list_(pa.float32(), 2))
+    with Catalog.connect(server_url, namespace=ns.split(".")[1:]) as other, other.begin() as tx:
+        tx.create("spot", pa.table({"id": pa.array(range(20), pa.int64()), "at": points}))
+    search = {"nearest.column": "at", "nearest.vector": "[7, 0]", "nearest.k": "3"}
+    found = sql.read.options(**search, columns="id", with_row_id="true").table(f"{ns}.spot")
+    assert found.columns == ["id", "_rowid"]
+    assert sorted(row.id for row in found.collect()) == [6, 7, 8]
+    assert found.where("id > 100").count() == 0
+    scored = sql.read.options(**search, filter="id > 7").table(f"{ns}.spot")
+    assert scored.columns == ["id", "at", "_distance"]
+    assert [(row.id, row._distance) for row in scored.orderBy("_distance").collect()] == [(8, 1.0), (9, 4.0), (10, 9.0)]
+    with pytest.raises(IllegalArgumentException, match=r"nearest.column: expected nearest.column and nearest.vector"):
         sql.read.options(**{"nearest.column": "at"}).table(f"{ns}.spot")
-    with pytest.raises(IllegalArgumentException, match=r"search|vector|nearest"):
-        sql.read.options(**{"nearest.column": "id", "nearest.vector": "[1]"}).table(f"{ns}.spot").collect()
 
 
 def test_writes_read_dataframes_as_they_are(sql: SparkSession, ns: str, items: str) -> None:

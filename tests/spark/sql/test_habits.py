@@ -1,0 +1,122 @@
+"""What users of Spark are used to: writers of DataFrames, statements on tables, files of a write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, UnsupportedOperationException
+from pyspark.sql import SparkSession
+
+from spark_catalog.requirements import spark_version
+
+
+@pytest.fixture
+def table(sql: SparkSession, ns: str) -> str:
+    name = f"{ns}.t"
+    sql.sql(f"CREATE TABLE {name} (id BIGINT, v STRING) COMMENT 'c' TBLPROPERTIES ('lance.stable_row_ids' = 'true')")
+    sql.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    return name
+
+
+def fragments(sql: SparkSession, table: str) -> tuple[int, int]:
+    [[count, rows]] = sql.sql(f"SELECT count(*), sum(rows) FROM {table}.fragments").collect()
+    return count, rows
+
+
+def test_many_partitions_become_a_few_files(sql: SparkSession, ns: str, tmp_path: Path) -> None:
+    small = sql.range(0, 40_000, 1, 200).selectExpr("id", "id % 7 AS k")
+    small.writeTo(f"{ns}.created").create()
+    small.writeTo(f"{ns}.created").append()
+    count, rows = fragments(sql, f"{ns}.created")
+    assert (count <= 16, rows) == (True, 80_000)
+    assert sql.sql(f"SELECT count(DISTINCT id), sum(k) FROM {ns}.created").collect() == [
+        (40_000, 2 * sum(row % 7 for row in range(40_000)))
+    ]
+    small.repartition(100).writeTo(f"{ns}.spread").create()
+    assert fragments(sql, f"{ns}.spread")[0] <= 8
+    small.coalesce(3).writeTo(f"{ns}.chosen").create()
+    assert fragments(sql, f"{ns}.chosen") == (3, 40_000)
+    sql.range(0, 100, 1, 50).writeTo(f"{ns}.tiny").create()
+    assert fragments(sql, f"{ns}.tiny") == (1, 100)
+    source = sql.range(0, 40_000, 1, 200)
+    source.write.format("lance").mode("append").save(f"{tmp_path}/path")
+    assert len(list((tmp_path / "path" / "data").iterdir())) <= 8
+    source.createOrReplaceTempView("many")
+    merge = f"MERGE INTO {ns}.chosen t USING many s ON t.id = s.id + 20000 WHEN MATCHED THEN UPDATE SET k = 9"
+    sql.sql(f"{merge} WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id + 100000, 9)")
+    assert sql.sql(f"SELECT count(*), count_if(k = 9) FROM {ns}.chosen").collect() == [(60_000, 40_000)]
+    assert fragments(sql, f"{ns}.chosen")[0] <= 12
+
+
+def test_a_dynamic_overwrite_replaces_a_table_without_partitions(sql: SparkSession, table: str) -> None:
+    sql.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    one = sql.sql("SELECT 3L AS id, 'c' AS v")
+    sql.sql(f"INSERT OVERWRITE {table} SELECT 9L, 'z'")
+    assert sql.table(table).collect() == [(9, "z")]
+    one.write.insertInto(table, overwrite=True)
+    assert sql.table(table).collect() == [(3, "c")]
+    one.limit(0).writeTo(table).overwritePartitions()
+    assert sql.table(table).count() == 0
+    one.write.format("lance").mode("overwrite").saveAsTable(table)
+    assert sql.table(table).collect() == [(3, "c")]
+
+
+def test_tables_are_made_by_the_api_of_the_catalog(sql: SparkSession, ns: str) -> None:
+    schema = sql.range(1).schema
+    with pytest.raises(UnsupportedOperationException, match=r"by format\('lance'\) .* by source='lance'"):
+        sql.catalog.createTable(f"{ns}.made", schema=schema)
+    sql.catalog.createTable(f"{ns}.made", source="lance", schema=schema)
+    assert sql.table(f"{ns}.made").schema == schema
+
+
+@pytest.mark.skipif(spark_version() < (4, 3), reason="Spark 4.3 offers it to catalogs")
+def test_create_table_like(sql: SparkSession, ns: str, table: str) -> None:
+    sql.sql(f"COMMENT ON COLUMN {table}.v IS 'text'")
+    sql.sql(f"CREATE TABLE {ns}.like LIKE {table}")
+    assert sql.table(f"{ns}.like").schema == sql.table(table).schema
+    assert sql.table(f"{ns}.like").count() == 0
+    shown = sql.sql(f"SHOW TBLPROPERTIES {ns}.like ('lance.stable_row_ids')").collect()
+    assert shown == [("lance.stable_row_ids", "true")]
+    sql.sql(f"CREATE TABLE IF NOT EXISTS {ns}.like LIKE {table}")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        sql.sql(f"CREATE TABLE {ns}.like LIKE {table}")
+
+
+def test_describe_history(sql: SparkSession, ns: str, table: str) -> None:
+    history = sql.sql(f"DESCRIBE HISTORY {table}").collect()
+    assert [row.version for row in history] == [2, 1]
+    assert sql.sql(f" desc  history {table} limit 1 ;").collect() == history[:1]
+    sql.sql(f"USE {ns}")
+    try:
+        assert sql.sql("DESCRIBE HISTORY t").collect() == history
+    finally:
+        sql.sql("USE spark_catalog.default")
+
+
+def test_streams_by_name(sql: SparkSession, ns: str, table: str, tmp_path: Path) -> None:
+    def copy(target: str, checkpoint: str, **options: str) -> None:
+        rows = sql.readStream.option("starting_version", "1").table(table)
+        writer = rows.writeStream.format("lance").options(**options).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path / checkpoint)).toTable(target).awaitTermination()
+
+    sql.sql(
+        f"CREATE TABLE {ns}.copy LIKE {table}"
+        if spark_version() >= (4, 3)
+        else f"CREATE TABLE {ns}.copy (id BIGINT, v STRING)"
+    )
+    copy(f"{ns}.copy", "first", message="streamed")
+    assert sorted(sql.table(f"{ns}.copy").collect()) == [(1, "a"), (2, "b")]
+    assert sql.sql(f"SELECT message FROM {ns}.copy.history ORDER BY version DESC LIMIT 1").collect() == [("streamed",)]
+    sql.sql(f"INSERT INTO {table} VALUES (3, 'c')")
+    copy(f"{ns}.copy", "first", message="streamed")
+    assert sorted(row.id for row in sql.table(f"{ns}.copy").collect()) == [1, 2, 3]
+    copy(f"{ns}.new", "second")
+    assert sql.table(f"{ns}.new").count() == 3
+    with pytest.raises(Exception, match="options colour: expected options among"):
+        copy(f"{ns}.copy", "third", colour="red")
+    with pytest.raises(Exception, match="options colour: expected options among"):
+        sql.readStream.option("colour", "red").table(table)
+    with pytest.raises(UnsupportedOperationException, match="USING parquet: expected lance"):
+        sql.readStream.table(table).writeStream.toTable(f"{ns}.other")
+    assert not sql.catalog.tableExists(f"{ns}.other")
