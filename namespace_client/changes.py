@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.errors import AlreadyExists, InvalidCall, NotFound, TableTaken
 from namespace_client.names import AnyName, Name
 from namespace_client.reads import CatalogReads
 from namespace_client.wire import CommittedBatch
@@ -91,11 +91,18 @@ class CatalogChanges(CatalogReads):
         vectors: Vectors | None = None,
         message: str | None = None,
     ) -> int:
-        """Create a table, see `MultiTableTransaction.create`. Returns the number of rows."""
-        with self.begin(message=message) as tx:
-            return tx.create(
-                table, data, schema=schema, properties=properties, stable_row_ids=stable_row_ids, vectors=vectors
-            )
+        """Create a table, see `MultiTableTransaction.create`. Returns the number of rows.
+
+        Raises:
+            AlreadyExists: There is a table of this name, with rows or a version without any.
+        """
+        try:
+            with self.begin(message=message) as tx:
+                return tx.create(
+                    table, data, schema=schema, properties=properties, stable_row_ids=stable_row_ids, vectors=vectors
+                )
+        except TableTaken as error:
+            raise AlreadyExists(str(error), code=ErrorCode.TABLE_ALREADY_EXISTS) from error
 
     def drop(
         self, table: AnyName, *, missing_ok: bool = False, purge: bool = False, message: str | None = None

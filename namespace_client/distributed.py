@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_core.format.manifest import serialized_manifest
 from lance_core.transaction.operations import Append, Overwrite
-from namespace_client.errors import InvalidCall
+from namespace_client.errors import InvalidCall, TableTaken
 from namespace_client.reading import source_of
 from namespace_client.staged_transaction import StagedTransaction, TableName
 from table_data.pinned_datasets import DatasetSource
@@ -123,7 +123,7 @@ class DistributedTransaction(StagedTransaction):
     def _require_vacant(changes: TableChanges, properties: Mapping[str, str] | None) -> None:
         """Raise `InvalidCall` if the table has a version, or if it is there and others are wanted as its properties."""
         if changes.has_version:
-            raise InvalidCall(f"{changes.name} exists: overwrite it, or append to it")
+            raise TableTaken(f"{changes.name} exists: overwrite it, or append to it")
         if properties:
             raise InvalidCall(
                 f"{changes.name} is declared already, with the properties {dict(changes.state.properties)}"

@@ -39,6 +39,7 @@ __all__ = [
     "InvalidCall",
     "NotFound",
     "RetryableConflict",
+    "TableTaken",
     "WorkFailed",
 ]
 
@@ -69,6 +70,10 @@ class Conflict:
         name = "$".join(self.table) + (f" (branch {self.branch})" if self.branch else "")
         redo = f"; redo {', '.join(self.redo)}" if self.redo else ""
         return f"{name}: built on version {self.expected}, found {self.actual}: {self.reason}{redo}"
+
+
+class TableTaken(InvalidCall):
+    """A transaction creates a table that has a version already."""
 
 
 class AccessRefused(ClientError):

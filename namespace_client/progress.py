@@ -11,7 +11,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from table_data.staging import rows_of
+from table_data.arrow.sources import rows_of
 
 Tell = Callable[[int, int | None], None]
 """Is told the number of rows that were taken so far, and how many there are, None if that is not known."""
@@ -31,7 +31,8 @@ def with_progress(data: Any, label: str = "rows", *, tell: Tell | None = None) -
         ```
 
     Args:
-        data: Arrow data, a pandas DataFrame, a list of rows, a dict of columns, or an iterator of record batches.
+        data: Arrow data, a DataFrame of pandas or polars, a list of dicts, a dict of columns, or an iterator of record
+            batches.
         label: Text beside the bar.
         tell: What is called with the numbers instead, in the thread that takes the rows.
 

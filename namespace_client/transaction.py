@@ -122,14 +122,15 @@ class MultiTableTransaction(DistributedTransaction):
 
         Args:
             table: Name of the table.
-            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            data: Arrow data, a DataFrame of pandas or polars, a list of dicts or a dict of columns.
             branch: Name of the branch to change.
 
         Returns:
             The number of rows added.
 
         Raises:
-            InvalidCall: There is no such table, it has no version, or `data` has another type.
+            InvalidCall: There is no such table, it has no version, or `data` does not fit: a column is unknown or
+                missing, or a value is not one of its column. See "Values of rows" in the reference.
         """
         changes = self._require(table, branch)
         changes.require_head()
@@ -155,7 +156,7 @@ class MultiTableTransaction(DistributedTransaction):
 
         Args:
             table: Name of the table.
-            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            data: Arrow data, a DataFrame of pandas or polars, a list of dicts or a dict of columns.
             schema: Schema of the table, by default the schema of `data`.
             vectors: Columns of vectors, see `create`.
             branch: Name of the branch to change.
@@ -185,13 +186,14 @@ class MultiTableTransaction(DistributedTransaction):
 
         Args:
             table: Name of the table.
-            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns. May be left out with a `schema`.
+            data: Arrow data, a DataFrame of pandas or polars, a list of dicts or a dict of columns. May be left out
+                with a `schema`.
             schema: Schema of the table, by default the schema of `data`.
             properties: Properties that the catalog stores with the table.
             stable_row_ids: Whether rows keep their ids when they are updated or compacted. Cannot be changed later.
             vectors: Columns of lists of numbers that become vectors of a fixed size, which vector indices need:
-                `{"embedding": 768}`, or "infer" for all columns of floats whose lists have one length. Their values
-                have 32 bits, or 16 if `data` has them so; a `schema` is for other types.
+                `{"embedding": 768}`, `["embedding"]` if its lists have one length, or "infer" for all such columns of
+                floats. Their values have 32 bits, or 16 if `data` has them so; a `schema` is for other types.
 
         Returns:
             The number of rows written.
@@ -279,7 +281,7 @@ class MultiTableTransaction(DistributedTransaction):
 
         Args:
             table: Name of the table.
-            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            data: Arrow data, a DataFrame of pandas or polars, a list of dicts or a dict of columns.
             on: Key column or columns.
             matched: Action for a row of the table with a match in `data`: "update", "keep", "fail" or "delete".
             condition: SQL expression over `source` and `target` that restricts the update.

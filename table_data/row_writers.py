@@ -17,7 +17,8 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Append, Overwrite, decode_operation, encode_transaction
 from table_data import staging
 from table_data.arrow.dictionaries import widened
-from table_data.arrow.fitting import ArrowRows, write_fitted
+from table_data.arrow.fitting import ArrowRows, named, write_fitted
+from table_data.arrow.sources import rows_of
 from table_data.batch_operations import TableId
 from table_data.errors import InvalidCall
 from table_data.pinned_datasets import DatasetSource
@@ -92,14 +93,16 @@ class RowWriter:
         columns that the rows do not have are null.
 
         Args:
-            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            data: Arrow data, a DataFrame of pandas or polars, a list of dicts or a dict of columns.
 
         Raises:
             InvalidCall: A column or a value does not fit.
             WorkFailed: The files could not be written.
         """
         with explained(f"{self.name}: {self.mode}"):
-            return self.write_parts(staging.reader_of(data, self.schema))
+            with named(self.name):
+                rows = rows_of(data, self.schema)
+            return self.write_parts([rows] if isinstance(rows, pa.Table) else rows)
 
     def write_parts(self, parts: Iterable[ArrowRows]) -> WrittenRows:
         """Write Arrow tables or batches as one stream, see `write`. The types of a column may differ among them.

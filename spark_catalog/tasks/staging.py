@@ -29,7 +29,7 @@ from spark_catalog.errors import InvalidWrite
 from spark_catalog.tables.frames import parallelism
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tasks.arrow_batches import unmeasured_batches
-from table_data.arrow.fitting import fit_columns
+from table_data.arrow.fitting import fit, named
 from table_data.arrow.memory import readable_by_lance
 from table_data.arrow.storable import check_readable_types
 
@@ -222,8 +222,9 @@ def report(rows: int, payload: object, data: bytes | None = None) -> pa.RecordBa
 
 
 def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
-    """Cast a batch (or table) to the schema of the target, see `fit_columns`, which raises `InvalidWrite`."""
-    return fit_columns(target.name, batch, target.schema, filled=target.filled, required=target.required)
+    """Cast a batch (or table) to the schema of the target, see `fit`, which raises `InvalidWrite`."""
+    with named(target.name):
+        return fit(batch, target.schema, filled=target.filled, required=target.required, first_row=None)
 
 
 def stage(df: DataFrame, target: StageTarget, *, driver_bytes: int = 0) -> StagedFragments:

@@ -1,114 +1,214 @@
-"""Rows in the columns of a table."""
+"""Rows in the columns of a table. All rows from outside pass here on their way to Lance.
+
+Columns are matched by name. A value is cast if it stays what it is, and refused by the names of column and row
+otherwise; see `exact`. Values that are none of their own type are refused before, see `intake`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from table_data.arrow.intake import validated
+from table_data.arrow.dictionaries import widened
+from table_data.arrow.exact import Misfit, cast, is_same
+from table_data.arrow.intake import Refusals, refused_as_such, validated
 from table_data.arrow.memory import readable_by_lance
-from table_data.errors import InvalidCall
+from table_data.arrow.storable import is_blob
+from table_data.errors import InvalidCall, SchemaMismatch
 
 ArrowRows: TypeAlias = pa.RecordBatch | pa.Table
 _T = TypeVar("_T")
 _BLOB: Final = "lance-encoding:blob"
-_BLOB_TYPES: Final = "lance.blob"
+_MOST_BYTES: Final = 1 << 30
+"""Bytes of rows that are cast at once. A column of texts holds 2 GiB."""
+_MOST_NAMES: Final = 20
 
 
-def check_columns(name: str, found: Sequence[str], schema: pa.Schema, filled: Sequence[str] = ()) -> None:
-    """Raise `InvalidCall` unless the column names are those of the schema, in any order. `filled` may be missing."""
+def check_columns(found: Sequence[str], schema: pa.Schema, filled: Sequence[str] = ()) -> None:
+    """Raise `SchemaMismatch` unless the columns are those of the schema, in any order. `filled` may be missing."""
+    if len(found) != len(set(found)):
+        double = next(name for name in found if found.count(name) > 1)
+        raise SchemaMismatch(f"expected columns with different names, found {double[:80]!r} twice")
     missing = [column for column in schema.names if column not in found and column not in filled]
     surplus = [column for column in found if column not in schema.names]
-    if missing or surplus or len(found) != len(set(found)):
-        raise InvalidCall(f"{name}: expected columns {schema.names}, missing {missing}, surplus {surplus}")
+    if missing or surplus:
+        some = f"{schema.names[:_MOST_NAMES]}{' and more' if len(schema.names) > _MOST_NAMES else ''}"
+        raise SchemaMismatch(
+            f"expected columns {some}, missing {missing[:_MOST_NAMES]}, surplus {surplus[:_MOST_NAMES]}"
+        )
 
 
-def fit_columns(
-    name: str,
-    batch: ArrowRows,
+def columns_for(found: pa.Schema, table: pa.Schema, *, whole: bool = True) -> pa.Schema:
+    """The columns of a table that rows have, in the table's order and types.
+
+    Raises `SchemaMismatch` for others, and with `whole` if one is missing that must not be null.
+    """
+    optional = [field.name for field in table if field.nullable or not whole]
+    check_columns(found.names, table, optional)
+    return pa.schema([field for field in with_blobs(table, found) if field.name in found.names], table.metadata)
+
+
+def fit(
+    rows: ArrowRows,
     schema: pa.Schema,
     *,
     filled: Sequence[str] = (),
     required: Sequence[str] = (),
+    checked: bool = False,
+    first_row: int | None = 0,
 ) -> Any:
-    """Cast a batch (or table) to a schema. Columns are matched by name; those of `filled` may be missing, for nulls.
+    """Cast a batch or a table to a schema. Columns of `filled` may be missing, for nulls.
 
-    Raises `InvalidCall` for a missing or surplus column, a value that is not `validated` or out of the range of its
-    type, or a null in a column that must not have nulls, by the schema or by `required`. Lance itself does not refuse
-    such nulls.
+    `first_row` is the number of rows before these, for errors, and None if rows have no numbers. With `checked` values
+    were `validated` before.
+
+    Raises:
+        InvalidCall: A value is none of its own type.
+        SchemaMismatch: A column is missing or surplus, a value does not fit, or is null in a column that must not have
+            nulls, by the schema or by `required`. Lance itself does not refuse such nulls.
     """
-    check_columns(name, batch.schema.names, schema, filled)
-    validated(batch)
+    names = rows.schema.names
+    check_columns(names, schema, filled)
+    if not checked:
+        validated(rows)
     columns = []
     for wanted in schema:
-        if wanted.name in filled and wanted.name not in batch.schema.names:
-            columns.append(pa.nulls(batch.num_rows, wanted.type))
+        if wanted.name not in names:
+            columns.append(pa.nulls(rows.num_rows, wanted.type))
             continue
-        column = batch.column(wanted.name)
+        column = rows.column(wanted.name)
         if column.null_count and (not wanted.nullable or wanted.name in required):
-            raise InvalidCall(
-                f"{name}.{wanted.name}: {column.null_count} nulls among {batch.num_rows} rows, expected none"
-            )
-        if column.type != wanted.type:
-            try:
-                column = column.cast(wanted.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
-                raise InvalidCall(f"{name}.{wanted.name}: expected {wanted.type}: {refusal}") from None
-        columns.append(readable_by_lance(column))
-    return type(batch).from_arrays(columns, schema=schema)
+            raise _null(wanted.name, column, first_row)
+        columns.append(readable_by_lance(_cast(column, wanted, first_row)))
+    return type(rows).from_arrays(columns, schema=schema)
 
 
-def write_fitted(
-    name: str, rows: Iterable[ArrowRows], schema: pa.Schema | None, write: Callable[[pa.RecordBatchReader], _T]
-) -> _T:
-    """Call `write` with a stream of the rows in a schema. Nullable columns that they do not have are null.
+def for_lance(
+    rows: ArrowRows | pa.RecordBatchReader,
+    refusals: Refusals,
+    *,
+    schema: pa.Schema | None = None,
+    filled: Sequence[str] = (),
+    checked: bool = False,
+) -> Any:
+    """Rows as Lance takes them and gives them back; a stream stays one. See `fit`.
 
-    Without a schema it is that of the first rows, and the others must have it, too. Raises `InvalidCall` as
-    `fit_columns` does, also where `write` hides it, and whatever else `write` raises.
+    Without a schema they keep their types, but for the indices of dictionaries, which get 32 bits. Refusals of a stream
+    are added to `refusals`, see `refused_as_such`; those of a table are raised.
     """
-    given = schema is not None
-    parts = iter(rows)
-    first = next(parts, None)
-    if first is not None:
-        parts = chain([first], parts)
-        schema = first.schema if schema is None else _with_blobs(schema, first.schema)
-    if schema is None:
-        raise InvalidCall(f"{name}: expected rows or a schema, found neither")
-    filled = [item.name for item in schema if item.nullable]
-    refusals: list[InvalidCall] = []
+    target = widened(rows.schema) if schema is None else schema
+    if isinstance(rows, pa.RecordBatchReader):
+        check_columns(rows.schema.names, target, filled)
+        return pa.RecordBatchReader.from_batches(target, _batches(rows, target, refusals, filled, checked=checked))
+    parts = [fit(part, target, filled=filled, checked=checked, first_row=start) for start, part in _parts(rows, target)]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
-    def fit() -> Iterator[pa.RecordBatch]:
-        try:
-            for part in parts:
-                if not given and part.schema != schema:
-                    raise InvalidCall(f"{name}: {_difference(schema, part.schema)}: give a schema")
-                fitting = fit_columns(name, part, schema, filled=filled)
-                yield from fitting.to_batches() if isinstance(fitting, pa.Table) else [fitting]
-        except InvalidCall as refusal:
-            refusals.append(refusal)
-            raise
 
+def _batches(
+    parts: Iterable[ArrowRows], schema: pa.Schema, refusals: Refusals, filled: Sequence[str], *, checked: bool
+) -> Iterator[pa.RecordBatch]:
+    row = 0
     try:
-        return write(pa.RecordBatchReader.from_batches(schema, fit()))
-    except Exception:
-        if refusals:  # pylance raises the exception of its input as text
-            raise refusals[0] from None
+        for given in parts:
+            for start, part in _parts(given, schema):
+                fitting = fit(part, schema, filled=filled, checked=checked, first_row=row + start)
+                yield from fitting.to_batches() if isinstance(fitting, pa.Table) else [fitting]
+            row += given.num_rows
+    except InvalidCall as refusal:
+        refusals.append(refusal)
         raise
 
 
-def _with_blobs(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+def _parts(rows: ArrowRows, schema: pa.Schema) -> Iterator[tuple[int, ArrowRows]]:
+    """The rows in parts that can be cast at once, each with the number of rows before it."""
+    if rows.schema.types == schema.types or rows.nbytes <= _MOST_BYTES:
+        yield 0, rows
+        return
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    count = max(rows.num_rows * _MOST_BYTES // rows.nbytes, 1)
+    for start in range(0, rows.num_rows, count):
+        yield start, table.slice(start, count)
+
+
+def write_fitted(
+    name: str, parts: Iterable[ArrowRows], schema: pa.Schema | None, write: Callable[[pa.RecordBatchReader], _T]
+) -> _T:
+    """Call `write` with a stream of the rows in a schema. Nullable columns that they do not have are null.
+
+    Without a schema it is that of the first rows, and the others must have it, too. Raises as `fit` does, also where
+    `write` hides it, and whatever else `write` raises.
+    """
+    given = schema
+    left = iter(parts)
+    first = next(left, None)
+    if first is not None:
+        left = chain([first], left)
+        schema = first.schema if schema is None else with_blobs(schema, first.schema)
+    if schema is None:
+        raise InvalidCall(f"{name}: expected rows or a schema, found neither")
+    filled = [item.name for item in schema if item.nullable]
+
+    def same() -> Iterator[ArrowRows]:
+        for part in left:
+            if given is None and part.schema != schema:
+                raise InvalidCall(f"{_difference(schema, part.schema)}: give a schema")
+            yield part
+
+    with named(name), refused_as_such() as refusals:
+        return write(
+            pa.RecordBatchReader.from_batches(schema, _batches(same(), schema, refusals, filled, checked=False))
+        )
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Put a name before the text of an `InvalidCall`."""
+    try:
+        yield
+    except InvalidCall as error:
+        error.args = (f"{name}: {error}",)
+        raise
+
+
+def with_blobs(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
     """The schema of a table with columns of blobs as Lance takes them: binary values with a mark, or its own type."""
     fields = []
     for item in schema:
-        if str(getattr(item.type, "extension_name", "")).startswith(_BLOB_TYPES) and item.name in found.names:
+        if is_blob(item) and not pa.types.is_large_binary(item.type) and item.name in found.names:
             given = found.field(item.name)
-            marked = pa.field(item.name, pa.large_binary(), item.nullable, {_BLOB: "true"})
-            item = given if isinstance(given.type, pa.BaseExtensionType) else marked  # noqa: PLW2901
+            is_own = isinstance(given.type, pa.BaseExtensionType) or pa.types.is_nested(given.type)
+            item = given if is_own else pa.field(item.name, pa.large_binary(), item.nullable, {_BLOB: "true"})  # noqa: PLW2901
         fields.append(item)
     return pa.schema(fields, schema.metadata)
+
+
+def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, first_row: int | None) -> pa.Array | pa.ChunkedArray:
+    if is_same(column.type, field.type):
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    row, found = first_row or 0, []
+    try:
+        for chunk in chunks:
+            found.append(cast(chunk, field.type))
+            row += len(chunk)
+    except Misfit as misfit:
+        if first_row is None:
+            misfit.position = None
+        raise misfit.refusal(field.name, row) from None
+    return pa.chunked_array(found, field.type) if isinstance(column, pa.ChunkedArray) else found[0]
+
+
+def _null(name: str, column: pa.Array | pa.ChunkedArray, first_row: int | None) -> SchemaMismatch:
+    place = pc.index(column.is_null(), pa.scalar(value=True)).as_py()
+    row = "" if first_row is None else f", row {first_row + place + 1}"
+    return SchemaMismatch(
+        f"column {name[:80]!r}{row}: expected no nulls, found {column.null_count} nulls among {len(column)} rows"
+    )
 
 
 def _difference(one: pa.Schema, other: pa.Schema) -> str:

@@ -33,6 +33,13 @@ def check_readable_types(schema: pa.Schema, data_version: str) -> None:
             raise InvalidCall(f"column {path[:80]!r}: {found}, which a data file of Lance does not give back")
 
 
+def is_blob(field: pa.Field) -> bool:
+    """Whether the values of a column are blobs, which Lance keeps beside its pages."""
+    metadata = field.metadata or {}
+    names = (getattr(field.type, "extension_name", ""), metadata.get(b"ARROW:extension:name", b"").decode())
+    return b"lance-encoding:blob" in metadata or any(name.startswith("lance.blob") for name in names)
+
+
 def _check_known(field: pa.Field) -> None:
     try:
         schema_fields(pa.schema([field]))

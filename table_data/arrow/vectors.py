@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table_data.arrow.fitting import fit
 from table_data.errors import ColumnNotFound, InvalidCall
 
-Vectors = Mapping[str, int] | Literal["infer"]
-"""The dimensions of columns by name, or `infer`: of every column of floats whose lists all have one length."""
+Vectors = Mapping[str, int] | Sequence[str] | Literal["infer"]
+"""The dimensions of columns by name; names of columns whose lists have one length; `infer`: all such of floats."""
 _KEPT: Final = frozenset({pa.float16(), pa.float32()})
 
 
 def with_vectors(rows: pa.Table | pa.RecordBatchReader, vectors: Vectors) -> pa.Table | pa.RecordBatchReader:
     """The rows with these columns as vectors of 32 bits a value; of 16 where the values have 16.
 
-    A stream is read into memory for `infer`, and stays a stream otherwise. Raises `InvalidCall` for another value of
-    `vectors`, for a column of something else, and for a list of another length; `ColumnNotFound`.
+    A stream stays one if dimensions are given, and is read into memory otherwise. Raises `InvalidCall` for another
+    value of `vectors`, for a column of something else, and for a list of another length; `ColumnNotFound`.
     """
-    if vectors == "infer":
-        table = rows.read_all() if isinstance(rows, pa.RecordBatchReader) else rows
-        return _cast(table, _equal_lengths(table))
-    if not isinstance(vectors, Mapping):
-        raise InvalidCall(f"vectors {vectors!r}: expected dimensions by the names of columns, or 'infer'")
-    for name, dimension in vectors.items():
-        if name not in rows.schema.names:
-            raise ColumnNotFound(f"vectors: column {name!r}: expected one of {rows.schema.names}")
-        if not isinstance(dimension, int) or dimension < 1:
-            raise InvalidCall(f"vectors: column {name!r}: expected a dimension from 1 on, found {dimension!r}")
-        kind = rows.schema.field(name).type
-        if not _holds_numbers(kind):
-            raise InvalidCall(f"vectors: column {name!r}: expected lists of numbers, found {kind}")
+    if isinstance(vectors, Mapping):
+        _check_columns(rows.schema, list(vectors))
+        for name, dimension in vectors.items():
+            if not isinstance(dimension, int) or dimension < 1:
+                raise InvalidCall(f"vectors: column {name!r}: expected a dimension from 1 on, found {dimension!r}")
+    else:
+        rows = rows.read_all() if isinstance(rows, pa.RecordBatchReader) else rows
+        vectors = _dimensions(rows, vectors)
     if isinstance(rows, pa.Table):
         return _cast(rows, vectors)
     return pa.RecordBatchReader.from_batches(_schema(rows.schema, vectors), _cast_all(rows, vectors))
+
+
+def _dimensions(rows: pa.Table, vectors: object) -> dict[str, int]:
+    """The dimensions of the named columns, or of all that have one."""
+    if vectors == "infer":
+        return _equal_lengths(rows)
+    if not isinstance(vectors, (list, tuple)) or not all(isinstance(name, str) for name in vectors):
+        raise InvalidCall(f"vectors {vectors!r}: expected dimensions by the names of columns, names, or 'infer'")
+    _check_columns(rows.schema, vectors)
+    found = _equal_lengths(rows.select(vectors), floats_only=False)
+    for name in vectors:
+        if name not in found:
+            raise InvalidCall(f"vectors: column {name!r}: expected lists of one length from 1 on, found others or none")
+    return found
+
+
+def _check_columns(schema: pa.Schema, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in schema.names:
+            raise ColumnNotFound(f"vectors: column {name!r}: expected one of {schema.names}")
+        kind = schema.field(name).type
+        if not _holds_numbers(kind):
+            raise InvalidCall(f"vectors: column {name!r}: expected lists of numbers, found {kind}")
 
 
 def _cast_all(reader: pa.RecordBatchReader, dimensions: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
@@ -49,7 +68,7 @@ def _cast(table: pa.Table, dimensions: Mapping[str, int]) -> pa.Table:
         lengths = pc.unique(pc.list_value_length(table.column(name)).drop_null()).to_pylist()
         if other := [length for length in lengths if length != dimension]:
             raise InvalidCall(f"vectors: column {name!r}: expected lists of {dimension}, found one of {other[0]}")
-    return table.cast(_schema(table.schema, dimensions))
+    return fit(table, _schema(table.schema, dimensions), checked=True)
 
 
 def _schema(schema: pa.Schema, dimensions: Mapping[str, int]) -> pa.Schema:
@@ -61,10 +80,10 @@ def _schema(schema: pa.Schema, dimensions: Mapping[str, int]) -> pa.Schema:
     return schema
 
 
-def _equal_lengths(table: pa.Table) -> dict[str, int]:
+def _equal_lengths(table: pa.Table, *, floats_only: bool = True) -> dict[str, int]:
     found = {}
     for field in table.schema:
-        if not _holds_numbers(field.type) or not pa.types.is_floating(field.type.value_type):
+        if not _holds_numbers(field.type) or (floats_only and not pa.types.is_floating(field.type.value_type)):
             continue
         lengths = pc.unique(pc.list_value_length(table.column(field.name)).drop_null()).to_pylist()
         if len(lengths) == 1 and lengths[0] > 0:

@@ -26,8 +26,6 @@ from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_
 from table_data.staging.row_sets import RowSet
 from table_data.staging.rows import (
     data_format,
-    reader_of,
-    rows_of,
     stage_delete,
     stage_rows,
     stage_table,
@@ -46,8 +44,6 @@ __all__ = [
     "expression_of",
     "open_local",
     "open_version",
-    "reader_of",
-    "rows_of",
     "stage_alterations",
     "stage_columns",
     "stage_delete",

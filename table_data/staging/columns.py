@@ -13,12 +13,13 @@ from lance_core.data import arrow_schema, fragment_message, schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Merge
 from table_data.arrow.dictionaries import widened
-from table_data.arrow.intake import Refusals, for_lance, refused_as_such
+from table_data.arrow.fitting import for_lance
+from table_data.arrow.intake import Refusals, refused_as_such
+from table_data.arrow.sources import rows_of
 from table_data.arrow.storable import check_storable
 from table_data.errors import InvalidCall
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import check_results
-from table_data.staging.rows import rows_of
 
 
 def stage_columns(

@@ -14,13 +14,15 @@ import pyarrow as pa
 from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Delete, Update
-from table_data.arrow.intake import for_lance, refused_as_such
+from table_data.arrow.fitting import columns_for, for_lance
+from table_data.arrow.intake import refused_as_such
+from table_data.arrow.sources import rows_of
 from table_data.arrow.storable import check_readable_types
 from table_data.descriptions import delete_operation, update_operation
 from table_data.errors import InvalidCall
 from table_data.requests.merging import MergeClauses
 from table_data.staging.handles import expression_of
-from table_data.staging.rows import check_written, rows_of
+from table_data.staging.rows import check_written
 
 MAX_CLAIMED_KEYS = 65_536
 """Upper bound of the keys that one merge claims in its transaction.
@@ -49,8 +51,8 @@ def stage_merge(
     """Merge rows into the table by key (`merge_insert`), without committing.
 
     Rows whose key is null match none. Raises `InvalidCall` if a key column is missing in the table or in the rows, or
-    has a double quote in its name, by which pylance finds no column, and for rows that Lance would not give back. With
-    `checked` their values were validated before.
+    has a double quote in its name, by which pylance finds no column, and for rows that Lance would not give back;
+    `SchemaMismatch` for rows that do not fit. With `checked` their values were validated before.
     """
     on = list(clauses.on)
     quoted = [name for name in on if '"' in name]
@@ -63,15 +65,17 @@ def stage_merge(
 
     def look(batch: pa.RecordBatch) -> pa.RecordBatch:
         if clauses.inserts and len(hashes) <= MAX_CLAIMED_KEYS:
-            hashes.update(_key_hashes([batch.column(name).cast(dataset.schema.field(name).type) for name in on]))
+            hashes.update(_key_hashes([batch.column(name) for name in on]))
         return batch
 
     with refused_as_such() as refusals:
-        source = for_lance(rows_of(data, dataset.schema), refusals, like=dataset.schema, checked=checked)
-        check_readable_types(source.schema, dataset.data_storage_version)
-        missing = [name for name in on if name not in source.schema.names]
+        given = rows_of(data, dataset.schema)
+        missing = [name for name in on if name not in given.schema.names]
         if missing:
-            raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
+            raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {given.schema.names}")
+        wanted = columns_for(given.schema, dataset.schema, whole=False)
+        source = for_lance(given, refusals, schema=wanted, checked=checked)
+        check_readable_types(source.schema, dataset.data_storage_version)
         builder = _merge_builder(dataset, clauses, use_index=_use_index(source, on, clauses.use_index))
         if isinstance(source, pa.Table):  # of whose size pylance makes use: it takes half the time
             for batch in source.to_batches():

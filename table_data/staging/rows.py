@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import lance
@@ -21,58 +21,19 @@ from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
 from table_data.arrow.dictionaries import has_narrow_dictionary, widened
 from table_data.arrow.few_rows import table_or_stream
-from table_data.arrow.intake import for_lance, refused_as_such
+from table_data.arrow.fitting import check_columns, columns_for, fit, for_lance, with_blobs
+from table_data.arrow.intake import refused_as_such
+from table_data.arrow.sources import rows_of
 from table_data.arrow.storable import check_readable_types, check_storable
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.sql.expressions import column_expression
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
 from table_data.staging.row_sets import RowSet
-from table_data.staging.sql_casts import fit
-
-
-def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """A stream of the rows that `rows_of` gives."""
-    return _reader(rows_of(data, schema))
 
 
 def _reader(rows: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
     return rows.to_reader() if isinstance(rows, pa.Table) else rows
-
-
-def rows_of(data: Any, schema: pa.Schema | None = None) -> pa.Table | pa.RecordBatchReader:
-    """The rows in an Arrow table, batch, reader, dataset or scanner, a pandas DataFrame, a list or a dict.
-
-    Rows in memory are a table, all others a stream. `schema` gives the types of a list of rows or a dict of columns.
-    Values of Arrow data are not looked at, see `for_lance`. Raises `InvalidCall` for any other type.
-    """
-    match data:
-        case pa.RecordBatchReader() | pa.Table():
-            return data
-        case pa.RecordBatch():
-            return pa.Table.from_batches([data])
-        case list():
-            named = dict.fromkeys(name for row in data for name in row)
-            return pa.Table.from_pylist(data, schema=_part_of(schema, named))
-        case dict():
-            return pa.table(data, schema=_part_of(schema, data))
-        case lance.LanceDataset():
-            return data.scanner().to_reader()
-        case _ if hasattr(data, "to_reader"):
-            return data.to_reader()
-        case _ if hasattr(data, "scanner"):
-            return data.scanner().to_reader()
-        case _ if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
-    raise InvalidCall(f"rows of type {type(data).__name__}: expected Arrow data, a DataFrame, a list or dict of rows")
-
-
-def _part_of(schema: pa.Schema | None, names: Iterable[str]) -> pa.Schema | None:
-    """The schema of the named columns only. A column that the rows do not name is left out, not set to null."""
-    wanted = list(names)
-    if schema is None or not wanted or not all(name in schema.names for name in wanted):
-        return schema if not wanted else None
-    return pa.schema([schema.field(name) for name in wanted])
 
 
 def validated_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
@@ -83,11 +44,12 @@ def validated_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
 def stage_rows(dataset: lance.LanceDataset, data: Any, *, checked: bool = False) -> tuple[pb.DataFragment, ...]:
     """Write rows in the schema of the table, as new fragments. No rows give no fragments.
 
-    Raises `InvalidCall` for rows that Lance would not give back. With `checked` their values were validated before.
+    Nullable columns that the rows do not have are null. Raises `SchemaMismatch` for rows that do not fit, and
+    `InvalidCall` for those that Lance would not give back. With `checked` their values were validated before.
     """
-    schema = dataset.schema
     with refused_as_such() as refusals:
-        rows = for_lance(rows_of(data, schema), refusals, like=schema, checked=checked)
+        given = rows_of(data, dataset.schema)
+        rows = for_lance(given, refusals, schema=columns_for(given.schema, dataset.schema), checked=checked)
         check_readable_types(rows.schema, dataset.data_storage_version)
         written = write_fragments(_reader(rows), dataset, mode="append")
     return _checked_fragments(dataset, written)
@@ -106,20 +68,23 @@ def stage_table(
     """Write rows, with their schema (or `schema`), as the whole table. Without rows a schema is required.
 
     Indices of dictionaries with less than 32 bits get as many: a column has one type for all rows that will be added.
-    Raises `InvalidCall` for rows that Lance would not give back. With `checked` their values were validated before.
+    Nullable columns of `schema` that the rows do not have are null. Raises `SchemaMismatch` for rows that do not fit
+    it, and `InvalidCall` for those that Lance would not give back. With `checked` their values were validated before.
     """
     if data is None:
         if schema is None:
             raise InvalidCall("a table needs rows or a schema, found neither")
         data = schema.empty_table()
     with refused_as_such() as refusals:
-        reader = _reader(for_lance(rows_of(data, schema), refusals, checked=checked))
-        stored = reader.schema if schema is None else widened(schema)
+        rows = rows_of(data, schema)
+        if not rows.schema.names and schema is None:
+            raise InvalidCall("a table needs columns, found none")
+        stored = widened(rows.schema if schema is None else with_blobs(schema, rows.schema))
+        filled = [field.name for field in stored if field.nullable]
+        check_columns(rows.schema.names, stored, filled)
         check_storable(stored, data_version)
-        if reader.schema != stored:
-            reader = pa.RecordBatchReader.from_batches(stored, _cast(reader, stored))
         written = write_fragments(
-            reader,
+            _reader(for_lance(rows, refusals, schema=stored, filled=filled, checked=checked)),
             uri,
             mode="overwrite" if exists else "create",
             data_storage_version=data_version,
@@ -196,7 +161,7 @@ def stage_update(
                 rows.add(batch.column(ADDRESS).to_numpy())
                 if stable:
                     ids.append(batch.column(ROW_ID).to_numpy())
-                yield _fitting(batch, schema)
+                yield fit(batch.select(schema.names), schema, checked=True, first_row=None)
         except InvalidCall as error:  # pylance would hide its kind
             misfits.append(error)
             raise
@@ -222,13 +187,6 @@ def stage_update(
     return Update(updated, removed, new, value_fields=tuple(sorted(changed))), len(rows)
 
 
-def _fitting(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    try:
-        return fit(batch, schema)
-    except pa.ArrowException as error:
-        raise InvalidCall(str(error)) from error
-
-
 def _checked_fragments(dataset: lance.LanceDataset, written: Sequence[FragmentMetadata]) -> tuple[pb.DataFragment, ...]:
     check_written(dataset, written)
     return new_fragments(written)
@@ -243,15 +201,6 @@ def _with_row_ids(
         fragment.inline_row_ids = encode_row_ids(ids[start : start + fragment.physical_rows])
         start += fragment.physical_rows
     return fragments
-
-
-def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    absent = [name for name in schema.names if name not in reader.schema.names]
-    surplus = [name for name in reader.schema.names if name not in schema.names]
-    if absent or surplus:
-        raise InvalidCall(f"rows with columns {reader.schema.names}: expected {schema.names}")
-    for batch in reader:
-        yield fit(batch, schema)
 
 
 def _is_blob(field: pb.Field) -> bool:

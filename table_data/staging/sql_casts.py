@@ -3,8 +3,8 @@
 Pylance's own update casts with DataFusion, whose rules and texts are not those of pyarrow: so the cast is a part of the
 expression. Numbers are cast by pyarrow: pylance gives a literal the type of the column beside it only where nothing is
 around the two, so a cast would change their arithmetic. Of what is cast to other types, only the last digit of a
-product such as `float32_column * 1.1` differs for this reason. Unlike pylance's casts, these refuse a number that would
-lose its fraction in a column of integers, or become infinite in a narrower column.
+product such as `float32_column * 1.1` differs for this reason. Pyarrow's are those of `table_data.arrow.fitting`, which
+refuse what a column does not hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from table_data.sql.expressions import SqlExpression
 
@@ -51,16 +50,6 @@ def cast_expressions(
     return casts
 
 
-def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of a schema, with its types. Raises `pyarrow.ArrowException` for values that do not fit."""
-    columns = [_cast(batch.column(field.name), field) for field in schema]
-    fitting = pa.RecordBatch.from_arrays(columns, schema=schema)
-    for field, column in zip(schema, columns, strict=True):
-        if not field.nullable and column.null_count:
-            raise pa.ArrowInvalid(f"column {field.name!r}: expected no nulls, found {column.null_count}")
-    return fitting
-
-
 def type_name(kind: pa.DataType) -> str | None:
     """The name of a type in DataFusion's `arrow_cast`, None if it has none there."""
     types = pa.types
@@ -78,33 +67,6 @@ def type_name(kind: pa.DataType) -> str | None:
     if types.is_nested(kind) or types.is_dictionary(kind):
         return _name_of_parts(kind)
     return _NAMES.get(kind)
-
-
-def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Numbers in the type of a field. Large integers are rounded in a column of floating-point numbers."""
-    target = field.type
-    if column.type == target:
-        return column
-    try:
-        if pa.types.is_dictionary(target) and not pa.types.is_dictionary(column.type):
-            return column.cast(target.value_type).dictionary_encode().cast(target)
-        if pa.types.is_float16(column.type) and pa.types.is_integer(target):
-            column = column.cast(pa.float32())
-        to_float = pa.types.is_floating(target)
-        found = column.cast(options=pc.CastOptions(target, allow_float_truncate=to_float))
-    except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(f"column {field.name!r}: expected values that {target} holds: {error}") from error
-    if to_float and (pa.types.is_float16(target) or pa.types.is_float64(column.type)):
-        _check_finite(column, found, field)
-    return found
-
-
-def _check_finite(column: pa.Array, found: pa.Array, field: pa.Field) -> None:
-    """Raise `pyarrow.ArrowInvalid` if a finite number became infinite."""
-    lost = pc.and_(pc.is_inf(found.cast(pa.float64())), pc.invert(pc.is_inf(column.cast(pa.float64()))))
-    if pc.any(lost).as_py():
-        value = column.filter(lost)[0].as_py()
-        raise pa.ArrowInvalid(f"column {field.name!r}: expected values that {field.type} holds, found {value}")
 
 
 def _name_of_parts(kind: pa.DataType) -> str | None:

@@ -40,14 +40,14 @@ FITTING = {
     "many batches": pa.concat_tables([rows(a=[2], s=["x"])] * 5),
 }
 REFUSED = {
-    "null where none is allowed": (rows(a=pa.array([None], pa.int64())), "`a`"),
-    "required column missing": (rows(s=["x"]), "missing=[a]"),
-    "wrong type": (rows(a=["t"]), "`a` should have type int64 but type was string"),
-    "narrower type": (rows(a=pa.array([3], pa.int32())), "`a` should have type int64 but type was int32"),
-    "large string": (rows(a=[3], s=pa.array(["x"], pa.large_string())), "`s` should have type string"),
-    "dictionary": (rows(a=[3], s=pa.array(["x"]).dictionary_encode()), "`s` should have type string"),
-    "unknown column": (rows(a=[3], more=[1]), "unexpected=[more]"),
-    "wrong type inside": (rows(a=[3], n=pa.array([{"k": "x", "v": "y"}])), "`n.k`"),
+    "null where none is allowed": (rows(a=pa.array([None], pa.int64())), "column 'a', row 1: expected no nulls"),
+    "required column missing": (rows(s=["x"]), "missing ['a']"),
+    "wrong type": (rows(a=["t"]), "column 'a': expected int64, found string"),
+    "unknown column": (rows(a=[3], more=[1]), "surplus ['more']"),
+    "wrong type inside": (
+        rows(a=[3], n=pa.array([{"k": "x", "v": "y"}])),
+        "column 'n.k': expected int64, found string",
+    ),
 }
 KINDS = {
     "large string": pa.array(["x", None], pa.large_string()),

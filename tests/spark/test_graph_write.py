@@ -252,7 +252,10 @@ def test_the_error_of_a_failed_job_names_the_command_that_lists_what_it_left(soc
 
 
 def test_a_null_key_is_refused_by_the_task(social: Social) -> None:
-    with pytest.raises(StagingFailed, match=r"person\.id: 1 nulls among 2 rows"), social.write() as tx:
+    with (
+        pytest.raises(StagingFailed, match="person: column 'id': expected no nulls, found 1 nulls among 2 rows"),
+        social.write() as tx,
+    ):
         tx.append("person", social.people(1, None))
     assert social.files() == set()
 

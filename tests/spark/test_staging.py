@@ -160,27 +160,27 @@ def test_a_null_in_a_not_nullable_column_is_refused(spark: SparkSession, uri: st
     df = spark.createDataFrame([(1, "a"), (None, "b")], "id long, name string").coalesce(1)
     with pytest.raises(PythonException) as caught:
         stage(df, StageTarget("t", uri, SCHEMA))
-    assert last_line(caught.value).endswith("t.id: 1 nulls among 2 rows, expected none")
+    assert last_line(caught.value).endswith("t: column 'id': expected no nulls, found 1 nulls among 2 rows")
 
 
 def test_a_null_in_a_required_column_is_refused() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": 1, "name": None}], schema=SCHEMA)
     target = StageTarget("t", "memory://t", SCHEMA, required=("name",))
-    with pytest.raises(InvalidWrite, match=r"t\.name: 1 nulls among 1 rows"):
+    with pytest.raises(InvalidWrite, match="t: column 'name': expected no nulls, found 1 nulls among 1 rows"):
         list(stage_partition(iter([batch]), target))
 
 
 def test_a_refusal_in_a_later_batch_keeps_its_type(uri: str) -> None:
     batches = [pa.RecordBatch.from_pylist([{"id": n, "name": "x"}]) for n in range(3)]
     batches.append(pa.RecordBatch.from_pylist([{"id": None, "name": "x"}], schema=pa.schema(list(SCHEMA))))
-    with pytest.raises(InvalidWrite, match=r"t\.id: 1 nulls"):
+    with pytest.raises(InvalidWrite, match="t: column 'id': expected no nulls, found 1"):
         list(stage_partition(iter(batches), StageTarget("t", uri, SCHEMA)))
 
 
 def test_a_value_out_of_the_range_of_its_type_is_refused() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": 2**40}])
     target = StageTarget("t", "memory://t", pa.schema([("id", pa.int16())]))
-    with pytest.raises(InvalidWrite, match=r"t\.id: expected int16: .*not in range"):
+    with pytest.raises(InvalidWrite, match="t: column 'id': expected int16, found 1099511627776"):
         list(stage_partition(iter([batch]), target))
 
 

@@ -17,9 +17,9 @@ from lance_core.versions import read_version
 from table_data.arrow import body as body_module
 from table_data.arrow.body import ArrowBody
 from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.sources import rows_of
 from table_data.requests.merging import MergeClauses
 from table_data.staging import merge
-from table_data.staging.rows import reader_of, rows_of
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
 
@@ -61,7 +61,6 @@ def test_what_breaks_the_first_rows_is_raised_at_once() -> None:
 @pytest.mark.parametrize("data", [ROWS, ROWS.to_batches()[0], ROWS.to_pylist(), ROWS.to_pydict()])
 def test_rows_in_memory_are_a_table(data: Any) -> None:
     assert rows_of(data, ROWS.schema) == ROWS
-    assert reader_of(data, ROWS.schema).read_all() == ROWS
 
 
 def test_rows_that_come_are_a_stream() -> None:

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from lance_core.proto import lance_table_pb2 as pb
+from table_data.arrow.fitting import fit
 from table_data.errors import InvalidCall
 from table_data.sql.arithmetic import Arithmetic, FoundArithmetic, Integer, Operand, arithmetic_of
 from table_data.staging.columns import stage_columns
 from table_data.staging.matching import matching_rows
 from table_data.staging.overflow import common_type
-from table_data.staging.sql_casts import fit
 
 KINDS = {
     f"{letter}{bits}": pa.type_for_alias(f"{name}{bits}")

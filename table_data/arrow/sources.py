@@ -1,0 +1,170 @@
+"""Rows in each form in which they are given: as an Arrow table, or a stream of batches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from table_data.arrow.exact import Misfit
+from table_data.arrow.python_values import array_of
+from table_data.arrow.storable import is_blob
+from table_data.errors import InvalidCall, SchemaMismatch
+
+Rows: TypeAlias = pa.Table | pa.RecordBatchReader
+_Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+
+def rows_of(data: Any, schema: pa.Schema | None = None) -> Rows:
+    """The rows in Arrow data, a DataFrame of pandas or polars, a list of dicts or a dict of columns.
+
+    Rows in memory are a table, all others a stream. `schema` gives the types of values of Python. A column or key that
+    it does not name is kept, for the caller to refuse; one that the rows do not name is left out.
+    Values of Arrow data are not looked at, see `intake`.
+
+    Raises:
+        InvalidCall: `data` is of another type, or has columns without a name that is a text, or with the same name.
+        SchemaMismatch: A value of Python is of no Arrow type, or not of that of its column.
+    """
+    match data:
+        case pa.RecordBatchReader() | pa.Table():
+            return data
+        case pa.RecordBatch():
+            return pa.Table.from_batches([data])
+        case list():
+            return _of_dicts(data, schema)
+        case dict():
+            return _of_columns(data, schema)
+        case lance.LanceDataset():
+            return data.scanner().to_reader()
+    if _is_of("pandas", "DataFrame", data):
+        return _of_pandas(data, schema)
+    if _is_of("polars", "LazyFrame", data):
+        data = data.collect()
+    if _is_of("polars", "DataFrame", data):
+        _check_no_objects(data)
+    kind = type(data)  # the columns of a frame may be attributes of it
+    if hasattr(kind, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(kind, "to_reader"):
+        return data.to_reader()
+    if hasattr(kind, "scanner"):
+        return data.scanner().to_reader()
+    raise InvalidCall(
+        f"rows of type {kind.__name__}: expected Arrow data, a DataFrame, a list of dicts or a dict of columns"
+    )
+
+
+def _is_of(module: str, name: str, data: Any) -> bool:
+    """Whether data is of a class of a package, which is not imported for it."""
+    found = getattr(sys.modules.get(module), name, None)
+    return isinstance(found, type) and isinstance(data, found)
+
+
+def _of_dicts(rows: Sequence[Any], schema: pa.Schema | None) -> pa.Table:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise InvalidCall(f"row {number}: expected a dict, found {type(row).__name__}")
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    if not rows:
+        return pa.table({}) if schema is None else schema.empty_table()
+    if not names:
+        raise InvalidCall(f"expected columns, found none in {len(rows)} rows")
+    unknown = {} if schema is None else set(names).difference(schema.names)
+    for number, row in enumerate(rows, 1):
+        if surplus := [name for name in row if name in unknown]:
+            raise SchemaMismatch(f"row {number}: expected columns {_some(schema.names)}, found {surplus[0]!r}")
+    return _table({name: [row.get(name) for row in rows] for name in names}, schema)
+
+
+def _of_columns(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
+    if not columns:
+        return pa.table({}) if schema is None else schema.empty_table()
+    return _table(columns, schema)
+
+
+def _of_pandas(frame: Any, schema: pa.Schema | None) -> pa.Table:
+    """An index without a name is no column. One with a name is, unless there is a column of this name."""
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if named:
+        frame = frame.reset_index(level=named)
+    if not frame.columns.is_unique:
+        raise InvalidCall(f"expected columns with different names, found {list(frame.columns)!r:.200}")
+    return _table({name: frame[name] for name in frame.columns}, schema)
+
+
+def _check_no_objects(frame: Any) -> None:
+    """Polars gives objects of Python as addresses in memory."""
+    for name, kind in frame.schema.items():
+        if kind == sys.modules["polars"].Object:
+            raise InvalidCall(f"column {name!r}: expected values of Arrow, found objects of Python")
+
+
+def _table(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
+    found: dict[str, _Column] = {}
+    for name, values in columns.items():
+        if not isinstance(name, str):
+            raise InvalidCall(f"column {name!r:.80}: expected a text as its name, found {type(name).__name__}")
+        kind = None
+        if schema is not None and name in schema.names and not is_blob(schema.field(name)):
+            kind = schema.field(name).type
+        try:
+            found[name] = _column(values, kind)
+        except Misfit as misfit:
+            raise misfit.refusal(name) from None
+    lengths = {name: len(column) for name, column in found.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidCall(f"expected columns of one length, found {_some(lengths.items())}")
+    return pa.table(found)
+
+
+def _column(values: Any, kind: pa.DataType | None) -> _Column:
+    """One column. Arrays keep their types."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if isinstance(values, np.ndarray):
+        return _of_numpy(values, kind)
+    if _is_of("pandas", "Series", values) or _is_of("pandas", "Index", values):
+        return _of_series(values, kind)
+    if hasattr(type(values), "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise Misfit("a list or an array of values", type(values).__name__)
+    return array_of(values if isinstance(values, (list, tuple)) else list(values), kind)
+
+
+def _of_numpy(values: np.ndarray[Any, Any], kind: pa.DataType | None) -> _Column:
+    """Rows of an array of two dimensions are vectors."""
+    if values.ndim not in {1, 2}:
+        raise Misfit("an array of one or two dimensions", f"one of {values.ndim}")
+    if values.dtype == object:
+        return array_of(list(values), kind)
+    try:
+        found = pa.array(values.ravel())
+    except (pa.ArrowException, ValueError, TypeError):
+        raise Misfit("values of Arrow", f"an array of {values.dtype}") from None
+    return found if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(found, values.shape[1])
+
+
+def _of_series(values: Any, kind: pa.DataType | None) -> _Column:
+    """A column of pandas, whose missing values are null."""
+    if values.dtype == object:
+        missing = values.isna()
+        given = values.tolist()
+        if missing.any():
+            given = [None if absent else value for value, absent in zip(given, missing, strict=True)]
+        return array_of(given, kind)
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError):
+        raise Misfit("values of Arrow", f"a column of {values.dtype}") from None
+
+
+def _some(names: Iterable[Any], most: int = 20) -> str:
+    found = list(names)
+    return f"{found[:most]}" + (f" and {len(found) - most} more" if len(found) > most else "")
