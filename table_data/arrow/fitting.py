@@ -6,7 +6,7 @@ otherwise; see `exact`. Values that are none of their own type are refused befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
@@ -29,15 +29,17 @@ _MOST_BYTES: Final = 1 << 30
 _MOST_NAMES: Final = 20
 
 
-def check_columns(found: Sequence[str], schema: pa.Schema, filled: Sequence[str] = ()) -> None:
+def check_columns(found: Sequence[str], schema: pa.Schema, filled: Collection[str] = ()) -> None:
     """Raise `SchemaMismatch` unless the columns are those of the schema, in any order. `filled` may be missing."""
-    if len(found) != len(set(found)):
+    given, wanted = set(found), schema.names
+    known = set(wanted)
+    if len(found) != len(given):
         double = next(name for name in found if found.count(name) > 1)
         raise SchemaMismatch(f"expected columns with different names, found {double[:80]!r} twice")
-    missing = [column for column in schema.names if column not in found and column not in filled]
-    surplus = [column for column in found if column not in schema.names]
+    missing = [column for column in wanted if column not in given and column not in filled]
+    surplus = [column for column in found if column not in known]
     if missing or surplus:
-        some = f"{schema.names[:_MOST_NAMES]}{' and more' if len(schema.names) > _MOST_NAMES else ''}"
+        some = f"{wanted[:_MOST_NAMES]}{' and more' if len(wanted) > _MOST_NAMES else ''}"
         raise SchemaMismatch(
             f"expected columns {some}, missing {missing[:_MOST_NAMES]}, surplus {surplus[:_MOST_NAMES]}"
         )
@@ -48,17 +50,18 @@ def columns_for(found: pa.Schema, table: pa.Schema, *, whole: bool = True) -> pa
 
     Raises `SchemaMismatch` for others, and with `whole` if one is missing that must not be null.
     """
-    optional = [field.name for field in table if field.nullable or not whole]
-    check_columns(found.names, table, optional)
-    return pa.schema([field for field in with_blobs(table, found) if field.name in found.names], table.metadata)
+    names = found.names
+    check_columns(names, table, {field.name for field in table if field.nullable or not whole})
+    given = set(names)
+    return pa.schema([field for field in with_blobs(table, found) if field.name in given], table.metadata)
 
 
 def fit(
     rows: ArrowRows,
     schema: pa.Schema,
     *,
-    filled: Sequence[str] = (),
-    required: Sequence[str] = (),
+    filled: Collection[str] = (),
+    required: Collection[str] = (),
     checked: bool = False,
     first_row: int | None = 0,
 ) -> Any:
@@ -74,11 +77,12 @@ def fit(
     """
     names = rows.schema.names
     check_columns(names, schema, filled)
+    given = set(names)
     if not checked:
         validated(rows)
     columns = []
     for wanted in schema:
-        if wanted.name not in names:
+        if wanted.name not in given:
             columns.append(pa.nulls(rows.num_rows, wanted.type))
             continue
         column = rows.column(wanted.name)
@@ -93,7 +97,7 @@ def for_lance(
     refusals: Refusals,
     *,
     schema: pa.Schema | None = None,
-    filled: Sequence[str] = (),
+    filled: Collection[str] = (),
     checked: bool = False,
 ) -> Any:
     """Rows as Lance takes them and gives them back; a stream stays one. See `fit`.
@@ -110,7 +114,7 @@ def for_lance(
 
 
 def _batches(
-    parts: Iterable[ArrowRows], schema: pa.Schema, refusals: Refusals, filled: Sequence[str], *, checked: bool
+    parts: Iterable[ArrowRows], schema: pa.Schema, refusals: Refusals, filled: Collection[str], *, checked: bool
 ) -> Iterator[pa.RecordBatch]:
     row = 0
     try:
@@ -151,7 +155,7 @@ def write_fitted(
         schema = first.schema if schema is None else with_blobs(schema, first.schema)
     if schema is None:
         raise InvalidCall(f"{name}: expected rows or a schema, found neither")
-    filled = [item.name for item in schema if item.nullable]
+    filled = {item.name for item in schema if item.nullable}
 
     def same() -> Iterator[ArrowRows]:
         for part in left:

@@ -106,15 +106,13 @@ def _check_no_objects(frame: Any) -> None:
 
 
 def _table(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
+    kinds = {} if schema is None else {field.name: field.type for field in schema if not is_blob(field)}
     found: dict[str, _Column] = {}
     for name, values in columns.items():
         if not isinstance(name, str):
             raise InvalidCall(f"column {name!r:.80}: expected a text as its name, found {type(name).__name__}")
-        kind = None
-        if schema is not None and name in schema.names and not is_blob(schema.field(name)):
-            kind = schema.field(name).type
         try:
-            found[name] = _column(values, kind)
+            found[name] = _column(values, kinds.get(name))
         except Misfit as misfit:
             raise misfit.refusal(name) from None
     lengths = {name: len(column) for name, column in found.items()}

@@ -69,11 +69,12 @@ def stage_merge(
         return batch
 
     with refused_as_such() as refusals:
-        given = rows_of(data, dataset.schema)
+        schema = dataset.schema
+        given = rows_of(data, schema)
         missing = [name for name in on if name not in given.schema.names]
         if missing:
             raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {given.schema.names}")
-        wanted = columns_for(given.schema, dataset.schema, whole=False)
+        wanted = columns_for(given.schema, schema, whole=False)
         source = for_lance(given, refusals, schema=wanted, checked=checked)
         check_readable_types(source.schema, dataset.data_storage_version)
         builder = _merge_builder(dataset, clauses, use_index=_use_index(source, on, clauses.use_index))

@@ -47,9 +47,10 @@ def stage_rows(dataset: lance.LanceDataset, data: Any, *, checked: bool = False)
     Nullable columns that the rows do not have are null. Raises `SchemaMismatch` for rows that do not fit, and
     `InvalidCall` for those that Lance would not give back. With `checked` their values were validated before.
     """
+    schema = dataset.schema
     with refused_as_such() as refusals:
-        given = rows_of(data, dataset.schema)
-        rows = for_lance(given, refusals, schema=columns_for(given.schema, dataset.schema), checked=checked)
+        given = rows_of(data, schema)
+        rows = for_lance(given, refusals, schema=columns_for(given.schema, schema), checked=checked)
         check_readable_types(rows.schema, dataset.data_storage_version)
         written = write_fragments(_reader(rows), dataset, mode="append")
     return _checked_fragments(dataset, written)
@@ -80,7 +81,7 @@ def stage_table(
         if not rows.schema.names and schema is None:
             raise InvalidCall("a table needs columns, found none")
         stored = widened(rows.schema if schema is None else with_blobs(schema, rows.schema))
-        filled = [field.name for field in stored if field.nullable]
+        filled = {field.name for field in stored if field.nullable}
         check_columns(rows.schema.names, stored, filled)
         check_storable(stored, data_version)
         written = write_fragments(
