@@ -72,7 +72,9 @@ def dataset_of(rows: pa.Table) -> lance.LanceDataset:
 def ours(dataset: lance.LanceDataset, column: str, expression: str) -> Any:
     try:
         (batch,) = matching_rows(dataset, {column: expression}, None, dataset.count_rows())
-        return fit(batch.select([column]), pa.schema([dataset.schema.field(column)])).column(0).to_pylist()
+        return (
+            fit(batch.select([column]), pa.schema([dataset.schema.field(column)]), checked=True).column(0).to_pylist()
+        )
     except REFUSALS:
         return "refused"
 
