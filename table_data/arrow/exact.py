@@ -303,12 +303,13 @@ def _struct(array: pa.StructArray, kind: pa.DataType) -> pa.Array:
 
 def _field(array: pa.Array, field: pa.Field, absent: pa.Array | None = None) -> pa.Array:
     """Values in the type of a field. Those that are `absent`, in structs that are null, are null too."""
-    if not field.nullable and array.null_count:
-        missing = array.is_null() if absent is None else pc.and_not(array.is_null(), absent)
+    found = cast(array, field.type)
+    if not field.nullable and found.null_count:
+        missing = found.is_null() if absent is None else pc.and_not(found.is_null(), absent)
         place = pc.index(missing, pa.scalar(value=True)).as_py()
         if place >= 0:
             raise Misfit(f"{field.type} that is not null", "null", position=place)
-    return cast(array, field.type)
+    return found
 
 
 def _map(array: pa.Array, kind: pa.DataType) -> pa.Array:

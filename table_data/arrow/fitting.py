@@ -85,10 +85,10 @@ def fit(
         if wanted.name not in given:
             columns.append(pa.nulls(rows.num_rows, wanted.type))
             continue
-        column = rows.column(wanted.name)
+        column = _cast(rows.column(wanted.name), wanted, first_row)
         if column.null_count and (not wanted.nullable or wanted.name in required):
             raise _null(wanted.name, column, first_row)
-        columns.append(readable_by_lance(_cast(column, wanted, first_row)))
+        columns.append(readable_by_lance(column))
     return type(rows).from_arrays(columns, schema=schema)
 
 

@@ -36,9 +36,9 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> Rows:
             return data
         case pa.RecordBatch():
             return pa.Table.from_batches([data])
-        case list():
+        case list() | tuple():
             return _of_dicts(data, schema)
-        case dict():
+        case Mapping():
             return _of_columns(data, schema)
         case lance.LanceDataset():
             return data.scanner().to_reader()
@@ -129,9 +129,11 @@ def _column(values: Any, kind: pa.DataType | None) -> _Column:
         return _of_numpy(values, kind)
     if _is_of("pandas", "Series", values) or _is_of("pandas", "Index", values):
         return _of_series(values, kind)
+    if _is_of("polars", "Series", values) and values.dtype == sys.modules["polars"].Object:
+        raise Misfit("values of Arrow", "objects of Python")
     if hasattr(type(values), "__arrow_c_stream__"):
         return pa.chunked_array(values)
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
         raise Misfit("a list or an array of values", type(values).__name__)
     return array_of(values if isinstance(values, (list, tuple)) else list(values), kind)
 

@@ -148,6 +148,12 @@ def test_what_a_null_hides_is_not_looked_at() -> None:
     assert fitted(pa.dictionary(pa.int32(), pa.int32()), unused) == [1, 1]
 
 
+def test_a_null_of_a_dictionary_is_one() -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+    with pytest.raises(SchemaMismatch, match="column 'c', row 2: expected no nulls, found 1 nulls among 2 rows"):
+        fit(pa.table({"c": words}), pa.schema([pa.field("c", pa.string(), nullable=False)]))
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "path"),
     [
@@ -269,6 +275,7 @@ def test_types_that_are_found() -> None:
         ([{1: 1}], "expected columns"),
         ({"id": [1], "other": [1, 2]}, r"columns of one length, found \[\('id', 1\), \('other', 2\)\]"),
         ({"id": 5}, "column 'id': expected a list or an array of values, found int"),
+        ({"id": {1, 2}}, "column 'id': expected a list or an array of values, found set"),
         ({"id": "abc"}, "column 'id': expected a list or an array of values, found str"),
         ({"id": np.zeros((1, 1, 1))}, "column 'id': expected an array of one or two dimensions, found one of 3"),
         ({"id": np.array([1j])}, "column 'id': expected values of Arrow, found an array of complex128"),
