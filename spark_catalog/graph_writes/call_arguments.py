@@ -13,7 +13,7 @@ from spark_catalog.graph import Edge, Node
 from spark_catalog.graph_writes.calls.columns import MergedSchema, merge_schemas
 from spark_catalog.graph_writes.table_calls import TableCalls
 from spark_catalog.tables.types import storable_schema
-from table_data.arrow.fitting import check_columns
+from table_data.arrow.fitting import check_columns, named
 
 SchemaOption: TypeAlias = pa.Schema | Literal["merge"] | None
 
@@ -31,7 +31,8 @@ def merged_schema(write: TableCalls, df: DataFrame, schema: SchemaOption) -> Mer
     if schema == "merge":
         required = write.target.required
         return merge_schemas(write.name, write.schema, storable_schema(write.name, df.schema), required)
-    check_columns(write.name, df.columns, write.schema)
+    with named(write.name):
+        check_columns(df.columns, write.schema)
     return None
 
 

@@ -29,7 +29,7 @@ from spark_catalog.graph_writes.lifecycle import GraphWriteLifecycle
 from spark_catalog.graph_writes.table_calls import Staged, TableCall, TableCalls
 from spark_catalog.read import read_pinned
 from spark_catalog.tasks.staging import StageTarget, stage
-from table_data.arrow.fitting import check_columns
+from table_data.arrow.fitting import check_columns, named
 
 
 class GraphWrite(GraphWriteLifecycle):
@@ -133,7 +133,8 @@ class GraphWrite(GraphWriteLifecycle):
                 return
             made = schema or new_schema(table, df, write.declared)
             check_required(table, write.declared, made)
-            check_columns(table, df.columns, made)
+            with named(table):
+                check_columns(df.columns, made)
             exists = write.changes.state.version is not None
             target = replace(write.target, schema=made, version=None, overwrites=exists)
 

@@ -31,7 +31,7 @@ from spark_catalog.source.resolving import connect
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import storable_schema
 from spark_catalog.tasks.staging import StageTarget, discard_files, fragment_files, stage_partition
-from table_data.arrow.fitting import check_columns
+from table_data.arrow.fitting import check_columns, named
 from table_data.descriptions import append_operation, overwrite_operation
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
@@ -111,7 +111,8 @@ def plan_write(options: WriteOptions, schema: StructType, *, overwrite: bool) ->
         storage_options=dict(place.storage_options),
         max_rows_per_file=options.max_rows_per_file,
     )
-    check_columns(target.name, schema.names, target.schema)
+    with named(target.name):
+        check_columns(schema.names, target.schema)
     mark = str(Path(tempfile.gettempdir()) / f"lance-write-{uuid.uuid4()}.sent")
     return PlannedWrite(options, target, overwrite, new, begin, mark)
 

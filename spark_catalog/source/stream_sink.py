@@ -33,7 +33,7 @@ from spark_catalog.streaming.marks import marks_table
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import storable_schema
 from spark_catalog.tasks.staging import StageTarget, discard_files, fragment_files, stage_partition
-from table_data.arrow.fitting import check_columns
+from table_data.arrow.fitting import check_columns, named
 from table_data.batch_operations import TableId, TableState
 from table_data.descriptions import append_operation, overwrite_operation, written_fields
 from table_data.errors import InvalidCall
@@ -92,7 +92,8 @@ def plan_stream(options: StreamWriteOptions, schema: StructType, *, overwrite: b
     stored = new
     if not overwrite:
         stored = PinnedTable.of(state, place.storage_options).open().schema
-    check_columns(place.name, schema.names, stored)
+    with named(place.name):
+        check_columns(schema.names, stored)
     target = StageTarget(
         place.name,
         state.uri,
