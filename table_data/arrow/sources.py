@@ -68,17 +68,16 @@ def _is_of(module: str, name: str, data: Any) -> bool:
 
 def _of_dicts(rows: Sequence[Any], schema: pa.Schema | None) -> pa.Table:
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping):
+        if type(row) is not dict and not isinstance(row, Mapping):
             raise InvalidCall(f"row {number}: expected a dict, found {type(row).__name__}")
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     if not rows:
         return pa.table({}) if schema is None else schema.empty_table()
     if not names:
         raise InvalidCall(f"expected columns, found none in {len(rows)} rows")
-    unknown = {} if schema is None else set(names).difference(schema.names)
-    for number, row in enumerate(rows, 1):
-        if surplus := [name for name in row if name in unknown]:
-            raise SchemaMismatch(f"row {number}: expected columns {_some(schema.names)}, found {surplus[0]!r}")
+    if schema is not None and (unknown := set(names).difference(schema.names)):
+        number, name = next((number, name) for number, row in enumerate(rows, 1) for name in row if name in unknown)
+        raise SchemaMismatch(f"row {number}: expected columns {_some(schema.names)}, found {name!r}")
     return _table({name: [row.get(name) for row in rows] for name in names}, schema)
 
 

@@ -16,7 +16,13 @@ from table_data.errors import InvalidCall
 
 
 def check_storable(schema: pa.Schema, data_version: str) -> None:
-    """Raise `InvalidCall` for the first column that files of a version of the data format do not give back."""
+    """Raise `InvalidCall` for the first column that files of a version of the data format do not give back.
+
+    Also for a name that a column cannot have. Fields of structs can have any.
+    """
+    for name in schema.names:
+        if not name or any(sign in name for sign in ".`\0"):
+            raise InvalidCall(f"column {name[:80]!r}: expected a name that is not empty and has no '.', '`' and NUL")
     check_readable_types(schema, data_version)
     try:
         schema_fields(schema)
