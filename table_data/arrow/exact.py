@@ -91,10 +91,11 @@ def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def shown(value: object) -> str:
     """A value in an error."""
     if isinstance(value, pa.Scalar):
+        scalar: pa.Scalar = value
         try:
-            value = value.as_py()
+            value = scalar.as_py()
         except (ValueError, OverflowError):  # a time that Python does not have
-            value = value.cast(pa.string()).as_py()
+            value = scalar.cast(pa.string()).as_py()
     text = repr(value) if isinstance(value, (str, bytes)) else str(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 

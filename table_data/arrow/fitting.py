@@ -32,6 +32,8 @@ _MOST_NAMES: Final = 20
 def check_columns(found: Sequence[str], schema: pa.Schema, filled: Collection[str] = ()) -> None:
     """Raise `SchemaMismatch` unless the columns are those of the schema, in any order. `filled` may be missing."""
     given, wanted = set(found), schema.names
+    if found == wanted and len(found) == len(given):
+        return
     known = set(wanted)
     if len(found) != len(given):
         double = next(name for name in found if found.count(name) > 1)
@@ -51,6 +53,8 @@ def columns_for(found: pa.Schema, table: pa.Schema, *, whole: bool = True) -> pa
     Raises `SchemaMismatch` for others, and with `whole` if one is missing that must not be null.
     """
     names = found.names
+    if names == table.names:
+        return with_blobs(table, found)
     check_columns(names, table, {field.name for field in table if field.nullable or not whole})
     given = set(names)
     return pa.schema([field for field in with_blobs(table, found) if field.name in given], table.metadata)
@@ -86,7 +90,7 @@ def fit(
             columns.append(pa.nulls(rows.num_rows, wanted.type))
             continue
         column = _cast(rows.column(wanted.name), wanted, first_row)
-        if column.null_count and (not wanted.nullable or wanted.name in required):
+        if (not wanted.nullable or wanted.name in required) and column.null_count:
             raise _null(wanted.name, column, first_row)
         columns.append(readable_by_lance(column))
     return type(rows).from_arrays(columns, schema=schema)
@@ -181,6 +185,8 @@ def named(name: str) -> Iterator[None]:
 
 def with_blobs(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
     """The schema of a table with columns of blobs as Lance takes them: binary values with a mark, or its own type."""
+    if not any(map(is_blob, schema)):
+        return schema
     fields = []
     for item in schema:
         if is_blob(item) and not pa.types.is_large_binary(item.type) and item.name in found.names:

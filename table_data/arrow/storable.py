@@ -42,6 +42,8 @@ def check_readable_types(schema: pa.Schema, data_version: str) -> None:
 def is_blob(field: pa.Field) -> bool:
     """Whether the values of a column are blobs, which Lance keeps beside its pages."""
     metadata = field.metadata or {}
+    if not metadata and not isinstance(field.type, pa.BaseExtensionType):
+        return False
     names = (getattr(field.type, "extension_name", ""), metadata.get(b"ARROW:extension:name", b"").decode())
     return b"lance-encoding:blob" in metadata or any(name.startswith("lance.blob") for name in names)
 
