@@ -176,7 +176,7 @@ def test_a_null_key_is_refused(spark: SparkSession, uri: str, bound: int) -> Non
     df = spark.createDataFrame([(2, None, 1)], "id long, part string, n long")
     with pytest.raises(Exception, match="1 nulls") as caught:
         merge(spark, uri, df, MergeRules(ON), bound)
-    assert last_line(caught.value).endswith("t.part: 1 nulls among 1 rows, expected none")
+    assert last_line(caught.value).endswith("t: column 'part': expected no nulls, found 1 nulls among 1 rows")
 
 
 def test_integer_keys_are_looked_up_in_the_driver(
