@@ -105,16 +105,26 @@ def is_same_fragment(one: pb.DataFragment, other: pb.DataFragment) -> bool:
     return not {file_key(file) for file in one.files}.isdisjoint(file_key(file) for file in other.files)
 
 
+def may_have_read_number(transaction: pb.Transaction | None, number: int) -> bool:
+    """Whether the writer of a transaction can have read, or restored, a version of this number.
+
+    Stock writers that rebase a Delete, Update or Restore name the version on which they commit as the one that was
+    read. Such a transaction may have read any version up to that.
+    """
+    operation = None if transaction is None else transaction.WhichOneof("operation")
+    if transaction is None or operation is None:
+        return True
+    if operation in _NUMBERED_ANEW:
+        return number <= max(transaction.read_version, transaction.restore.version)
+    return number == transaction.read_version
+
+
 def may_have_read(transaction: pb.Transaction, view: ManifestFile, named: Named | None = None) -> bool:
     """Whether the writer of a transaction can have read this manifest, by its number and its content.
 
-    Stock writers that rebase a Delete, Update or Restore name the version on which they commit as the one that was
-    read. Such a transaction may have read any version up to that. Raises `CorruptFile`.
+    Raises `CorruptFile`.
     """
-    if transaction.WhichOneof("operation") in _NUMBERED_ANEW:
-        if view.version > transaction.read_version:
-            return False
-    elif view.version != transaction.read_version:
+    if not may_have_read_number(transaction, view.version) or view.version > transaction.read_version:
         return False
     named = named_by(transaction) if named is None else named
     found = find_fragments(view.outline, named.ids | named.seen.keys())

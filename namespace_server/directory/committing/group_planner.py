@@ -19,11 +19,12 @@ from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
-from lance_core.transaction.readings import other_meaning
+from lance_core.transaction.readings import may_have_read_number, other_meaning
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
 from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
+from namespace_server.directory.committing.quarantine import QuarantinedFile
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
 from namespace_server.directory.model.errors import file_damaged
@@ -99,7 +100,7 @@ class AttemptContext:
         self._promoter = promoter
         self._snapshot = snapshot
         self._planned: dict[CacheKey, ManifestFile] = {}
-        self._quarantined: dict[str, list[ManifestFile]] = {}
+        self._quarantined: dict[str, list[QuarantinedFile]] = {}
 
     def remember_manifest(self, planned: PlannedVersion) -> None:
         """See `PlanningContext.remember_manifest`."""
@@ -150,8 +151,10 @@ class AttemptContext:
         """See `PlanningContext.other_meaning`."""
         files = TableFiles(self._store, base)
         if base not in self._quarantined:  # after `file` was read: what its writer can have read is there by now
-            self._quarantined[base] = self._manifests.quarantined(base)
-        for view in self._quarantined[base]:
+            listed = self._manifests.quarantine.files()
+            self._quarantined[base] = [item for item in listed if item.base == base]
+        meant = [each for each in self._quarantined[base] if may_have_read_number(file.transaction, each.version)]
+        for _, view in self._manifests.quarantine.read(meant):
             try:
                 reason = other_meaning(file, below, view, files.deleted_rows)
             except (NotFound, CorruptFile, UnsupportedFeature) as error:

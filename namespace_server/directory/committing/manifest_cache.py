@@ -10,6 +10,7 @@ from typing import Final
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from namespace_server.directory.committing.manifest_reader import ManifestReader
+from namespace_server.directory.committing.quarantine import Quarantine
 from namespace_server.directory.committing.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.observation import CacheState, HitCount
@@ -81,9 +82,10 @@ class ManifestCache:
             if self.get(entry) is None:
                 yield partial(self._try_to_load, entry)
 
-    def quarantined(self, base: str) -> list[ManifestFile]:
-        """The quarantined manifests that had names in the chain with this root, upward. Raises `StorageError`."""
-        return [file for _, file in self._reader.quarantine.chain(base)]
+    @property
+    def quarantine(self) -> Quarantine:
+        """The manifests of no row that had names in the same chains."""
+        return self._reader.quarantine
 
     def _try_to_load(self, entry: VersionEntry) -> None:
         with suppress(LanceCoreError):

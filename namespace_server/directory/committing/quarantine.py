@@ -8,9 +8,8 @@ path, no version of the catalog had a canonical name from that number on. Files 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from lance_core.errors import CorruptFile
@@ -21,7 +20,7 @@ from lance_core.versions import find_contents
 from namespace_server.directory.committing.sized_cache import SizedCache
 from namespace_server.directory.model.root_layout import QUARANTINE
 
-_CACHED: Final = 8 << 20
+_CACHED: Final = 32 << 20
 """Bytes of quarantined manifests that are kept in memory; a file in quarantine never changes."""
 _OVERHEAD: Final = 12 << 10
 
@@ -87,15 +86,9 @@ class Quarantine:
             self._parsed.put(item.kept_at, file)
         return file
 
-    def chain(
-        self, base: str, files: Iterable[QuarantinedFile] | None = None
-    ) -> list[tuple[QuarantinedFile, ManifestFile]]:
-        """The manifests of other writers that had names in the chain with this root, upward; of `files` if given.
-
-        Raises `StorageError`.
-        """
-        items = [item for item in (self.files() if files is None else files) if item.base == base]
-        read = self._store.map(partial(self.manifest), items)
+    def read(self, items: Sequence[QuarantinedFile]) -> list[tuple[QuarantinedFile, ManifestFile]]:
+        """Those of the files that hold manifests, with these, in one parallel step. Raises `StorageError`."""
+        read = self._store.map(self.manifest, items) if items else ()
         return [(item, file) for item, file in zip(items, read, strict=True) if file is not None]
 
 

@@ -17,7 +17,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.transaction.lineage import lineage_break
-from lance_core.transaction.readings import may_have_read
+from lance_core.transaction.readings import may_have_read, may_have_read_number
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.quarantine import QuarantinedFile
@@ -27,6 +27,7 @@ from namespace_server.directory.model.operations import CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MOST_CONCURRENT: Final = 10_000
+_REMEMBERED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,9 @@ class Unmanaged:
     item: QuarantinedFile
     file: ManifestFile
 
-    def may_be_on(self, row: VersionEntry) -> bool:
-        """Whether its writer can have read this row's manifest under its name, as far as it is known when it did."""
-        first = self.item.unmanaged_from
-        return first is None or row.version < first
+
+Others = dict[int, list[QuarantinedFile]]
+"""Quarantined files by the versions that their names say."""
 
 
 class Trunk(NamedTuple):
@@ -56,9 +56,11 @@ class Recommits:
         self._store = store
         self._reader = reader
         self._transactions = transactions
+        self._built_on: dict[tuple[str, str], bool] = {}
+        self._uuids: dict[str, str] = {}
 
     def operation(
-        self, found: Unmanaged, others: Sequence[Unmanaged], place: ChainKey, snapshot: CatalogSnapshot
+        self, found: Unmanaged, others: Sequence[QuarantinedFile], place: ChainKey, snapshot: CatalogSnapshot
     ) -> CommitTransaction | None:
         """What commits the transaction of a file again; None if the chain has it. `others` are in the same quarantine.
 
@@ -70,7 +72,8 @@ class Recommits:
         """
         transaction = found.file.transaction
         assert transaction is not None
-        views = [each for each in others if self._may_be_read(found, each)]
+        meant = [each for each in others if may_have_read_number(transaction, each.version)]
+        views = [each for each in self._read(meant) if self._may_be_read(found, each)]
         row = snapshot.version_entry(*place, transaction.read_version)
         read = self._read_row(found, row) if row is not None else None
         if not views:
@@ -89,7 +92,10 @@ class Recommits:
                 f"it may have been built on any of {len(readings) + 1} versions with the number "
                 f"{' or '.join(map(str, numbers))}, and means another change on each"
             )
-        trunks = [self._trunk(each, others, place, snapshot) for each in views]
+        by_version = Others()
+        for each in others:
+            by_version.setdefault(each.version, []).append(each)
+        trunks = [self._trunk(each, by_version, place, snapshot) for each in views]
         if row is not None and read is not None:
             trunks.append(Trunk(row.version, frozenset()))
         trunk = Trunk(min(each.version for each in trunks), frozenset.intersection(*(each.own for each in trunks)))
@@ -130,7 +136,7 @@ class Recommits:
     def _read_row(self, found: Unmanaged, row: VersionEntry) -> ManifestFile | None:
         """The manifest of the row that has the number of the version that was read; None if that was another one."""
         transaction = found.file.transaction
-        if transaction is None or not found.may_be_on(row):
+        if transaction is None or not may_be_on(found.item, row):
             return None
         try:
             file = self._load(row)
@@ -141,36 +147,74 @@ class Recommits:
         is_next = row.version == found.file.version - 1
         return None if is_next and lineage_break(file, found.file) is not None else file
 
-    def _trunk(
-        self, found: Unmanaged, others: Sequence[Unmanaged], place: ChainKey, snapshot: CatalogSnapshot
-    ) -> Trunk:
+    def _trunk(self, found: Unmanaged, others: Others, place: ChainKey, snapshot: CatalogSnapshot) -> Trunk:
         """Where an unmanaged version left the chain of the catalog. Where several places fit, the lowest counts.
 
-        Raises `InvalidTransaction` if none is known.
+        It goes down version by version: a writer may have committed thousands on its own. Raises
+        `InvalidTransaction` if no place is known.
         """
-        number, own = found.file.version - 1, {found.file.transaction_uuid} - {""}
-        row = snapshot.version_entry(*place, number)
-        trunks: list[Trunk] = []
-        if row is not None and found.may_be_on(row):
-            try:
-                if lineage_break(self._load(row), found.file) is None:
-                    trunks.append(Trunk(number, frozenset()))
-            except (NotFound, CorruptFile):
-                pass
-        below = (each for each in others if each.file.version == number)
-        trunks += [
-            self._trunk(each, others, place, snapshot) for each in below if lineage_break(each.file, found.file) is None
-        ]
-        if not trunks:
-            raise InvalidTransaction(f"what version {found.file.version} of its writer was built on is not known")
-        shared = frozenset.intersection(*(trunk.own for trunk in trunks))
-        return Trunk(min(trunk.version for trunk in trunks), shared | own)
+        number, own, leaves = found.file.version, {found.file.transaction_uuid}, False
+        trunk, level = number, [found.item]
+        while level:
+            number -= 1
+            row, following = snapshot.version_entry(*place, number), dict[str, QuarantinedFile]()
+            for item in level:
+                on_row = row is not None and self._is_built_on_row(item, row)
+                below = [other for other in others.get(number, ()) if self._is_built_on(item, other)]
+                if not on_row and not below:
+                    raise InvalidTransaction(f"what version {number + 1} of its writer was built on is not known")
+                if on_row:
+                    trunk, leaves = number, True
+                following |= {other.name: other for other in below}
+            level = list(following.values())
+            names = {self._transaction_of(item) for item in level}
+            if not leaves and len(names) == 1:  # every way down leads through it
+                own |= names
+        return Trunk(trunk, frozenset(own - {""}))
+
+    def _is_built_on_row(self, item: QuarantinedFile, row: VersionEntry) -> bool:
+        file = self._reader.quarantine.manifest(item) if may_be_on(item, row) else None
+        try:
+            return file is not None and lineage_break(self._load(row), file) is None
+        except (NotFound, CorruptFile):
+            return False
+
+    def _is_built_on(self, item: QuarantinedFile, other: QuarantinedFile) -> bool:
+        """Whether a file is built on another one by its content; neither ever changes."""
+        known = self._built_on.get((item.name, other.name))
+        if known is None:
+            file, below = map(self._reader.quarantine.manifest, (item, other))
+            known = file is not None and below is not None and lineage_break(below, file) is None
+            if len(self._built_on) >= _REMEMBERED:
+                self._built_on.clear()
+            self._built_on[item.name, other.name] = known
+        return known
+
+    def _transaction_of(self, item: QuarantinedFile) -> str:
+        """The uuid of a file's transaction."""
+        known = self._uuids.get(item.name)
+        if known is None:
+            file = self._reader.quarantine.manifest(item)
+            known = "" if file is None else file.transaction_uuid
+            if len(self._uuids) >= _REMEMBERED:
+                self._uuids.clear()
+            self._uuids[item.name] = known
+        return known
+
+    def _read(self, items: Sequence[QuarantinedFile]) -> list[Unmanaged]:
+        return [Unmanaged(*each) for each in self._reader.quarantine.read(items)]
 
     def _load(self, row: VersionEntry) -> ManifestFile:
         return parse_manifest_file(self._reader.read(row), expected_version=row.version, lazily=True)
 
 
-def _check_restored(version: int, newest: int, others: Sequence[Unmanaged]) -> None:
+def may_be_on(item: QuarantinedFile, row: VersionEntry) -> bool:
+    """Whether the writer of a file can have read a row's manifest under its name, as far as it is known when it did."""
+    first = item.unmanaged_from
+    return first is None or row.version < first
+
+
+def _check_restored(version: int, newest: int, others: Sequence[QuarantinedFile]) -> None:
     """Raise `InvalidTransaction` unless a Restore names a version of the catalog, and no other had its number."""
-    if version > newest or any(each.file.version == version for each in others):
+    if version > newest or any(each.version == version for each in others):
         raise InvalidTransaction(f"it restores version {version}, and another one of that number was committed by path")

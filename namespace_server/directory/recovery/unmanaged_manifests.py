@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import Final
 
 import orjson
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
@@ -41,10 +43,16 @@ logger = logging.getLogger(__name__)
 
 _LOOKS = 8
 """How often what stands above a taken name is looked for before the name is repaired: others go on meanwhile."""
+_CHAINS_AT_ONCE: Final = 64
+"""Chains whose names are repaired at the same time. Threads that repair one name would fail each other's steps."""
 _WATCHED = 60.0
 """Seconds for which each sweep looks for what is built on a file after it was dealt with in quarantine."""
 _LISTING_INTERVAL = 60.0
 """Seconds between two listings of the quarantine on a bucket, for those that other processes moved there."""
+_LONG_LISTING = 0.05
+_REST = 20
+"""After a listing of the quarantine that took long (seconds), so many times as long is waited for the next one."""
+_BRANCH_DELETED: Final = "its branch was deleted with it"
 
 
 class MustFollow(Exception):
@@ -71,10 +79,12 @@ class UnmanagedManifests:
         self._observer = observer
         self._pending = True
         self._looked_at = 0.0
+        self._listing_took = 0.0
         self._sent: dict[str, QuarantinedFile] = {}
         self._reported: set[str] = set()
         self._compared: set[str] = set()
         self._watched: dict[str, float] = {}
+        self._repairing = [threading.Lock() for _ in range(_CHAINS_AT_ONCE)]
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
         """Give the row's manifest its canonical name; an unmanaged file there, and files built on it, are quarantined.
@@ -90,6 +100,10 @@ class UnmanagedManifests:
             NotFound: the row does not exist any more.
             StorageError: a step failed, or the file changed meanwhile.
         """
+        with self._repairing[hash(entry.base) % len(self._repairing)]:
+            self._repair(entry, ours, theirs)
+
+    def _repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
         for _ in range(_LOOKS):
             above = self._above(entry)
             self._require_taken(entry, theirs)
@@ -158,6 +172,16 @@ class UnmanagedManifests:
         """The former keys of the files that are in quarantine now."""
         return frozenset(item.path for item in self._quarantine.files())
 
+    def give_up(self, bases: Collection[str], snapshot: CatalogSnapshot) -> None:
+        """Report the quarantined files of deleted branches, with these roots, as not committed.
+
+        Without a report they would be committed to branches that are made again under these names. One listing. Raises
+        `StorageError`.
+        """
+        for item in self._quarantine.files() if bases else ():
+            if item.base in bases and item.name not in self._reported and snapshot.record(item.name) is None:
+                self._write_report(item, _BRANCH_DELETED)
+
     def recommits(self) -> list[Batch]:
         """Batches that commit again, with their own uuids, the transactions of quarantined files, as far as these wait.
 
@@ -167,12 +191,15 @@ class UnmanagedManifests:
         it in its chain that are no appends.
         """
         now = elapsed_clock()
-        if not (self._pending or self._sent or self._store.local or now - self._looked_at > _LISTING_INTERVAL):
+        rest = _REST * self._listing_took if self._listing_took > _LONG_LISTING else 0.0
+        interval = max(0.0 if self._store.local else _LISTING_INTERVAL, rest)
+        if not (self._pending or self._sent or now - self._looked_at >= interval):
             return []
         self._pending, self._looked_at = False, now
         self._sent.clear()  # files without a conclusion are met again here
         try:
             kept = self._quarantine.files()
+            self._listing_took = elapsed_clock() - now
             snapshot = self._table.refresh()  # after the files: a row's own file has its row by then
         except LanceCoreError:
             self._pending = True
@@ -278,15 +305,15 @@ class UnmanagedManifests:
         """What commits a file's transaction again; None if it is committed. Raises `InvalidTransaction` why not."""
         removed = snapshot.removed_versions(item.base)
         if removed and hashlib.sha256(data).hexdigest() in removed:
-            raise InvalidTransaction("its branch was deleted with it")
+            raise InvalidTransaction(_BRANCH_DELETED)
         if file is None:
             raise InvalidTransaction("it is no manifest")
         if file.transaction is None or file.operation in {None, "clone"}:
             raise InvalidTransaction(f"its operation, {file.operation}, cannot be committed again")
         if place is None:
             raise InvalidTransaction("its table is not in the catalog any more")
-        others = [each for each in self._quarantine.chain(item.base, chain) if each[0] != item]
-        return self._recommits.operation(Unmanaged(item, file), [Unmanaged(*each) for each in others], place, snapshot)
+        others = [each for each in chain if each != item]
+        return self._recommits.operation(Unmanaged(item, file), others, place, snapshot)
 
     def _put_back(
         self,

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from lance_core.format.manifest import ManifestFile
+from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.committing import group_planner
-from tests.directory.recovery.path_writers import KINDS, Scenario, run_random
+from namespace_server.directory.committing.quarantine import QuarantinedFile
+from namespace_server.directory.recovery import recommits, unmanaged_manifests
+from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_random
+from tests.directory.tables import Ground
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
 FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "restore"}
@@ -91,3 +96,60 @@ def test_the_check_sees_a_version_that_is_adopted_as_it_is(
     scenario.commit(kind)
     with pytest.raises(AssertionError, match=r"expected|twice"):
         scenario.finish()
+
+
+def test_what_a_long_chain_was_built_on_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stock writer that goes on by its handle builds each version on the one before, for as long as it runs."""
+    looks = 0
+
+    def count(head: ManifestFile, proposed: ManifestFile) -> str | None:
+        nonlocal looks
+        looks += 1
+        return lineage_break(head, proposed)
+
+    monkeypatch.setattr(recommits, "lineage_break", count)
+    scenario = Scenario(tmp_path / "root", "long")
+    _take_name(scenario, "append")
+    for _ in range(30):
+        scenario.commit("config")
+    scenario.finish()
+    assert looks < 4 * 30
+
+
+def test_the_quarantined_files_that_a_commit_can_have_read_are_read_alone(tmp_path: Path) -> None:
+    """There may be thousands, of which none is of the version that an append names."""
+    scenario = Scenario(tmp_path / "root", "many")
+    for _ in range(12):
+        _take_name(scenario, "append")
+        scenario.sweep()
+    scenario.ground = scenario.ground.again(scenario.store)
+    read: list[str] = []
+    forget = scenario.store.before(lambda verb, path: read.append(path) if verb == "get" else None)
+    scenario.commit("append", again=True)
+    scenario.read()
+    forget()
+    assert scenario.ground.head(TABLE) == scenario.writers[0].handle.version
+    assert not [path for path in read if "/foreign/" in path]
+    scenario.finish()
+
+
+def test_a_listing_of_the_quarantine_that_takes_long_is_made_seldom(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, took = 0.0, 0.0
+    monkeypatch.setattr(unmanaged_manifests, "elapsed_clock", lambda: now)
+    files, listed = ground.catalog.unmanaged_manifests._quarantine.files, []
+
+    def listing() -> list[QuarantinedFile]:
+        nonlocal now
+        listed.append(now)
+        now += took
+        return files()
+
+    monkeypatch.setattr(ground.catalog.unmanaged_manifests._quarantine, "files", listing)
+    for took in (0.01, 1.0):
+        listed.clear()
+        for _ in range(30):
+            ground.catalog.unmanaged_manifests.recommits()
+            now += 2
+        assert len(listed) == (30 if took < 1 else 3)
