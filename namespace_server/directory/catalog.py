@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 from urllib.parse import unquote
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
@@ -22,12 +20,12 @@ from namespace_server.directory.committing.allowed_locations import AllowedLocat
 from namespace_server.directory.committing.commit_loop import CommitLimits
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.committer import Committer
-from namespace_server.directory.committing.group_planner import AttemptContext, PendingBatch
+from namespace_server.directory.committing.deleted_branches import DeletedBranches
+from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention
-from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -36,9 +34,8 @@ from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
-from namespace_server.directory.model.operations import AdoptTableVersions, Batch, chains_of
+from namespace_server.directory.model.operations import Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.unmanaged_versions import never_adopted
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
@@ -46,8 +43,6 @@ from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedMan
 from namespace_server.observation import SILENT, CatalogFigures, Observer
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +104,7 @@ class StoredCatalog:
             store, self.table, reader, self.transactions, self.record_maintenance, observer
         )
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
+        self.deleted_branches = DeletedBranches(store, self.promoter)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.branch_removal = BranchRemoval(store, self.table)
         self.verifier = Verifier(
@@ -128,6 +124,7 @@ class StoredCatalog:
             self.manifests,
             self.transactions,
             self.promoter,
+            self.deleted_branches,
             self.record_maintenance,
             CommitLimits(self.group_limit, options.tries, options.fenced),
             observer,
@@ -224,89 +221,6 @@ class StoredCatalog:
                 raise
             return self.manifests.load_head(entry)
 
-    def reconciled_snapshot(self, chain: ChainKey) -> CatalogSnapshot:
-        """The newest snapshot, after adopting the unmanaged versions above the head of a chain (P5).
-
-        A writer opens the head that the answer names and looks at storage for later versions. Where it cannot rebase
-        over those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever
-        (invariant 12). One round trip where there is nothing to adopt. What is never adopted, because it was not built
-        on the head or its files are gone or may go, is moved to quarantine (M6). It is not part of the answer, nor is
-        what cannot be adopted now because nothing can be written. In a fenced root nothing is looked for.
-
-        Raises ServiceUnavailableError (17) if it is not known whether the versions are adopted.
-        """
-        if self.options.fenced:
-            return self.snapshot()
-        self.start()
-        known = self.table.current
-        newest, found = Deferred(self.table.refresh), Deferred(partial(versions_above, self.store, known, [chain]))
-        self.store.gather([newest, found])
-        snapshot, above = newest.result, found.result
-        if snapshot is not known and _end_of(snapshot, chain) != _end_of(known, chain):
-            above = versions_above(self.store, snapshot, [chain])
-        if not above or not snapshot.managed:
-            return snapshot
-        top = above[chain][-1][1].version
-        name = str(uuid.uuid4())
-        [adoption] = self.commit([Batch(name, (AdoptTableVersions(*chain),), request_hash=name)])
-        if isinstance(adoption.verdict, CommitOutcomeUnknown | CatalogBusy):
-            raise adoption.verdict
-        adopted = self.table.current.top(*chain)
-        if adopted is None or adopted[0] < top:
-            self._set_aside(chain)
-        return self.table.current
-
-    def answer_as_of(
-        self, pinned: CatalogSnapshot, chain: ChainKey, answer: Callable[[], T]
-    ) -> tuple[T, CatalogSnapshot | None]:
-        """An answer about a chain as of a catalog version, and the newer snapshot that adopts what is above its head.
-
-        A job reads all of its tables as of one catalog version. Where that is still the newest for this chain, versions
-        of other writers that stand above the head are adopted (P5), or nothing would ever adopt them: each job begins
-        at the catalog version before. The answer does not have them. Storage is looked at beside the answer. Raises
-        what `answer` raises; what cannot be adopted now is logged.
-
-        Returns:
-            The answer, and a snapshot in which the version directly above the one answered is an adopted one; None if
-            there is no such snapshot.
-        """
-        newest = self.table.current
-        answered = Deferred(answer)
-        if self.options.fenced or not pinned.managed or not _has_same_head(pinned, newest, chain):
-            answered()
-            return answered.result, _with_adopted(pinned, newest, chain)
-        above = Deferred(partial(self._above, newest, chain))
-        self.store.gather([answered, above])
-        if above.result:
-            try:
-                newest = self.reconciled_snapshot(chain)
-            except (LanceCoreError, LanceNamespaceError) as error:
-                logger.warning("what stands above the head of %s is not adopted yet: %s", join(chain[0]), error)
-        return answered.result, _with_adopted(pinned, newest, chain)
-
-    def _above(self, snapshot: CatalogSnapshot, chain: ChainKey) -> bool:
-        """Whether a file stands above the head of a chain; False where that cannot be told now."""
-        try:
-            return bool(versions_above(self.store, snapshot, [chain]))
-        except LanceCoreError as error:
-            logger.warning("what stands above the head of %s cannot be read: %s", join(chain[0]), error)
-            return False
-
-    def _set_aside(self, chain: ChainKey) -> None:
-        """Quarantine what stands above the promoted head of a chain and is never adopted."""
-        try:
-            snapshot = self.table.current
-            above = versions_above(self.store, snapshot, [chain]).get(chain, [])
-            snapshot = self.table.refresh()
-            table, head = snapshot.table(chain[0]), snapshot.head(*chain)
-            context = AttemptContext(self.store, self.manifests, self.transactions, self.promoter, snapshot)
-            if table is not None and head is not None and context.is_promoted(head):
-                sha256 = never_adopted(snapshot, table, chain[1], above, context)
-                if sha256 is not None:
-                    self.unmanaged_manifests.set_aside(head, sha256)
-        except LanceCoreError as error:
-            logger.warning("what stands above the head of %s stays there for now: %s", join(chain[0]), error)
-
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
         """Commit batches as a group; see `Committer.commit`. Branches that begin get their ref files (M8)."""
         self.start()
@@ -329,6 +243,8 @@ class StoredCatalog:
             logger.warning("whether branches were deleted is not known: %s", error)
             return list(decided)
         again = [number for number, named in enumerate(chains) if named & deleted]
+        if not again:
+            return list(decided)
         verdicts = dict(zip(again, self.committer.commit([decided[number].batch for number in again]), strict=True))
         return [verdicts.get(number, pending) for number, pending in enumerate(decided)]
 
@@ -340,14 +256,19 @@ class StoredCatalog:
             return set()
         return {(table_id, branch) for table_id, branch in chains_of(pending.batch.operations) if branch is not None}
 
-    def forget_if_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
+    def forget_if_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | None) -> bool:
         """Whether a client deleted a branch by path (M8). If so, its rows go in flips of their own, if they can now.
 
         Raises `StorageError` if that cannot be told.
         """
-        if not self.branch_refs.is_deleted(snapshot, table_id, branch):
+        if not self.deleted_branches.is_deleted(snapshot, (table_id, branch)):
             return False
-        self.record_maintenance.remove(snapshot.versions(table_id, branch))
+        newest = self.table.refresh()  # after storage: one that was made again in the catalog has its rows by then
+        if newest is not snapshot and not self.deleted_branches.is_deleted(newest, (table_id, branch)):
+            return newest.head(table_id, branch) is None
+        rows = list(newest.versions(table_id, branch))
+        self.unmanaged_manifests.give_up({row.base for row in rows}, newest)
+        self.record_maintenance.remove(rows)
         try:
             self.flush_record_maintenance()
         except (LanceCoreError, LanceNamespaceError) as error:
@@ -370,8 +291,8 @@ class StoredCatalog:
 
         Raises nothing: what cannot be done now is left to the sweep, and to the next commit on the branch.
         """
-        self.record_maintenance.remove(self.branch_removal.remove_files(records))
         try:
+            self.sweeper.remove_branches(records, self.table.current)
             self.flush_record_maintenance()
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("records of deleted branches are left to the sweep: %s", error)
@@ -387,29 +308,3 @@ class StoredCatalog:
     def sweep(self) -> None:
         """Sweep once; see `Sweeper.sweep`."""
         self.sweeper.sweep()
-
-
-def _end_of(snapshot: CatalogSnapshot, chain: ChainKey) -> tuple[object, object]:
-    """The table and the head that the next version of a chain follows."""
-    return snapshot.table(chain[0]), snapshot.head(*chain)
-
-
-def _has_same_head(earlier: CatalogSnapshot, newest: CatalogSnapshot, chain: ChainKey) -> bool:
-    """Whether a chain is of the same table, and has the same head, in an earlier snapshot and in the newest one."""
-    before, after = earlier.table(chain[0]), newest.table(chain[0])
-    if before is None or after is None or before.location != after.location:
-        return False
-    head, now = earlier.head(*chain), newest.head(*chain)
-    return head is now or (
-        head is not None and now is not None and (head.version, head.identity) == (now.version, now.identity)
-    )
-
-
-def _with_adopted(earlier: CatalogSnapshot, newest: CatalogSnapshot, chain: ChainKey) -> CatalogSnapshot | None:
-    """The newest snapshot, if the version that follows the head of a chain in the earlier one was adopted since."""
-    before, after = earlier.table(chain[0]), newest.table(chain[0])
-    if before is None or after is None or before.location != after.location:
-        return None
-    head = earlier.head(*chain)
-    first = next(newest.versions(*chain, start=None if head is None else head.version + 1), None)
-    return newest if first is not None and first.was_adopted else None

@@ -20,6 +20,11 @@ from namespace_server.directory.model.errors import namespace_exists, namespace_
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import RequestRules
 from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.reading.adopting_reads import (
+    answer_as_of,
+    answer_unless_missing,
+    newest_snapshot,
+)
 from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_at_version import table_at_version
@@ -43,13 +48,20 @@ class CatalogTables:
     ) -> tuple[TableState, int]:
         """The table at the version that a request names, and the catalog version that says so."""
         chain = (request_fields.table_id(request), request_fields.branch(request))
+        is_fixed = request.get("version") is not None
         if at is not None:
             snapshot = self._catalog.snapshot(at)
             read = partial(table_at_version, ReadContext(self._catalog, snapshot, pinned=True), request)
-            table = self._catalog.answer_as_of(snapshot, chain, read)[0] if request.get("version") is None else read()
+            table = read() if is_fixed else answer_as_of(self._catalog, snapshot, chain, read)[0]
+        elif is_fixed:
+            table, snapshot = answer_unless_missing(
+                self._catalog,
+                self._catalog.snapshot(),
+                request,
+                lambda newest: (table_at_version(ReadContext(self._catalog, newest), request), newest),
+            )
         else:
-            is_fixed = request.get("version") is not None
-            snapshot = self._catalog.snapshot() if is_fixed else self._catalog.reconciled_snapshot(chain)
+            snapshot = newest_snapshot(self._catalog, chain)
             table = table_at_version(ReadContext(self._catalog, snapshot), request)
         return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
 

@@ -38,6 +38,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.properties import open_catalog, storage_options
 from namespace_server.directory.reading import commit_results as answers
+from namespace_server.directory.reading.adopting_reads import answer_as_of, answer_unless_missing, newest_snapshot
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
@@ -136,7 +137,10 @@ class JsonCatalog:
         if snapshot is None:
             snapshot = self.catalog.snapshot()
         cached = self._cache.find(snapshot, cache_key)
-        return self._answer(snapshot, operation, request, cache_key) if cached is None else self._cached(cached)
+        if cached is not None:
+            return self._cached(cached)
+        answer = partial(self._answer, operation=operation, request=request, cache_key=cache_key)
+        return answer_unless_missing(self.catalog, snapshot, request, answer)
 
     def state(self) -> CatalogFigures | None:
         """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
@@ -333,7 +337,7 @@ class JsonCatalog:
         if cached is not None and cached.vacant is not None and self.catalog.is_newest(known, vacant=cached.vacant):
             return self._cached(cached)
         chain = (request_fields.table_id(request), request_fields.branch(request))
-        snapshot = self.catalog.reconciled_snapshot(chain)
+        snapshot = newest_snapshot(self.catalog, chain)
         return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain))
 
     def _read_as_of(self, snapshot: CatalogSnapshot, operation: str, request: Request) -> Answer:
@@ -346,7 +350,7 @@ class JsonCatalog:
         if not _opens_table(operation, request):
             return answer()
         chain = (request_fields.table_id(request), request_fields.branch(request))
-        answered, newer = self.catalog.answer_as_of(snapshot, chain, answer)
+        answered, newer = answer_as_of(self.catalog, snapshot, chain, answer)
         if newer is None:
             return answered
         return Answer({**answered.body, "adopted_in": newer.version}, answered.catalog_version)

@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from lance_namespace.errors import TableBranchNotFoundError
+
 from lance_core.errors import StorageError
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
+from namespace_server.directory.committing.deleted_branches import DeletedBranches
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import (
     NOTHING_FOUND,
@@ -51,7 +54,7 @@ from namespace_server.directory.manifest_table.table import RECORD_LIFETIME, Man
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import BatchTooOld, CatalogBusy, CommitOutcomeUnknown, CommittedElsewhere
-from namespace_server.directory.model.object_ids import ChainKey
+from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.observation import FlipOutcome as ObservedOutcome
@@ -93,12 +96,14 @@ class OtherChanges:
 class _Observed:
     """What storage held while files were written: the newest snapshot, and versions above the heads (P5, P9).
 
-    `changed`: findings on which a batch was planned do not hold any more; see `Verifier.recheck`.
+    `changed`: findings on which a batch was planned do not hold any more; see `Verifier.recheck`. `deleted`: branches
+    that a client deleted (M8).
     """
 
     newest: CatalogSnapshot
     above: FoundAbove
     changed: bool
+    deleted: Collection[ChainKey]
 
 
 class CommitLoop:
@@ -114,6 +119,7 @@ class CommitLoop:
         manifests: ManifestCache,
         transactions: CommittedTransactions,
         promoter: Promoter,
+        deleted_branches: DeletedBranches,
         record_maintenance: RecordMaintenance,
         leftovers: Leftovers,
         queue: FlipQueue,
@@ -128,6 +134,7 @@ class CommitLoop:
         self._manifests = manifests
         self._transactions = transactions
         self._promoter = promoter
+        self._deleted_branches = deleted_branches
         self._record_maintenance = record_maintenance
         self._leftovers = leftovers
         self._queue = queue
@@ -217,10 +224,12 @@ class CommitLoop:
                 self._leftovers.add(attempt, flip)
                 snapshot, unmanaged = observed.newest, unmanaged.anew()
                 continue
+            _refuse(group, observed.deleted, snapshot)
             following = unmanaged.following(
                 observed.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
             )
-            if observed.changed or attempt.promoted_head or (unmanaged.adopts and flip is None):
+            changed = observed.changed or observed.deleted or attempt.promoted_head
+            if changed or (unmanaged.adopts and flip is None):
                 following = following or replace(unmanaged, found=observed.above, adopts=False)
             if following is not None:
                 self._leftovers.add(attempt, flip)
@@ -299,17 +308,18 @@ class CommitLoop:
         chains = () if self._limits.fenced else attempt.chains
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
+        deleted = Deferred(partial(self._deleted_branches.among, attempt.snapshot, attempt.chains))
         objects = [item for plan in attempt.plans for item in plan.staged]
         if may_have_bundles(self._store, attempt.snapshot):
             objects = with_bundle(objects)
-        calls: list[Callable[[], object]] = [newest, above, changed]
+        calls: list[Callable[[], object]] = [newest, above, changed, deleted]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]
         calls += [partial(self._remove_late, *item) for item in attempt.removed_files]
         if flip is not None:
             calls.append(partial(self._table.stage, flip))
         self._store.gather(calls)
         self._store.sync([key for key, _ in objects])
-        return _Observed(newest.result, above.result, changed.result)
+        return _Observed(newest.result, above.result, changed.result, deleted.result)
 
     def _refresh(self, ahead: UnprovedFlip | None) -> CatalogSnapshot:
         """The newest snapshot, after it is known what became of the flip ahead."""
@@ -426,6 +436,16 @@ def _decide(attempt: GroupAttempt, snapshot: CatalogSnapshot, *, only_final: boo
     for pending, verdict, final in attempt.batches:
         if pending.verdict is None and (final or not only_final):
             pending.verdict, pending.snapshot = verdict, snapshot
+
+
+def _refuse(group: Iterable[PendingBatch], deleted: Collection[ChainKey], snapshot: CatalogSnapshot) -> None:
+    """Reject the batches that name branches which a client deleted: what they build on, or begin anew, is gone."""
+    for pending in group:
+        gone = [chain for chain in pending.chains if chain in deleted]
+        if pending.verdict is None and gone:
+            (table_id, branch), *_ = gone
+            error = TableBranchNotFoundError(f"table {join(table_id)}: branch {branch!r} was deleted by a client")
+            pending.verdict, pending.snapshot = error, snapshot
 
 
 def _mark(attempt: GroupAttempt, *, sent: bool) -> None:

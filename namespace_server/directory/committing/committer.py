@@ -16,6 +16,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.commit_loop import CommitLimits, CommitLoop, OtherChanges
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
+from namespace_server.directory.committing.deleted_branches import DeletedBranches
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import GroupPlanner, PendingBatch, Verdict
 from namespace_server.directory.committing.leftovers import Leftovers
@@ -69,6 +70,7 @@ class Committer:
         manifests: ManifestCache,
         transactions: CommittedTransactions,
         promoter: Promoter,
+        deleted_branches: DeletedBranches,
         record_maintenance: RecordMaintenance,
         limits: CommitLimits,
         observer: Observer = SILENT,
@@ -92,6 +94,7 @@ class Committer:
             manifests,
             transactions,
             promoter,
+            deleted_branches,
             record_maintenance,
             self._leftovers,
             self._queue,

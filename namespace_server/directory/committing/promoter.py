@@ -16,7 +16,14 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed, ReferenceNotFound
+from lance_core.errors import (
+    AlreadyExists,
+    LanceCoreError,
+    NotFound,
+    PreconditionFailed,
+    ReferenceNotFound,
+    StorageError,
+)
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore
@@ -247,7 +254,11 @@ class Promoter:
             raise NotFound(f"{entry.canonical_path}: the file that had this name is gone")
         if theirs == ours:
             return _Promotion(entry, PromotionState.PROMOTED)
-        self._name_repair.repair(entry, ours, theirs)
+        try:
+            self._name_repair.repair(entry, ours, theirs)
+        except StorageError:
+            if find_contents(self._store, entry.canonical_path) != ours:  # else another process has repaired it
+                raise
         return _Promotion(entry, PromotionState.PROMOTED, ours)
 
     def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
+from lance_namespace.errors import ServiceUnavailableError, TableBranchNotFoundError, TableVersionNotFoundError
 
+from lance_core.versions import find_contents
+from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.model import request_fields
+from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.reading import table_versions
@@ -35,5 +38,18 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
         return TableState(table.id, uri, None, properties)
     if not context.is_promoted(entry):
         context.catalog.promoter.promote([entry], context.catalog.table.current)
+        _require_name(context, entry)
     identity = VersionIdentity(entry.sha256, entry.timestamp_ms) if entry.sha256 else None
     return TableState(table.id, uri, entry.version, properties, branch, identity=identity)
+
+
+def _require_name(context: ReadContext, entry: VersionEntry) -> None:
+    """Raise ServiceUnavailableError (17) if another writer's file has the name of a version, by which it is opened."""
+    if context.is_promoted(entry):
+        return
+    found = find_contents(context.catalog.store, entry.canonical_path)
+    if found is not None and not is_row(entry, found):
+        raise ServiceUnavailableError(
+            f"table {join(entry.table_id)}: version {entry.version} cannot be given its name now: expected its "
+            f"manifest at {entry.canonical_path}, found another writer's; repeat the request"
+        )

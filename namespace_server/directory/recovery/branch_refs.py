@@ -12,7 +12,7 @@ from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
 from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
-from namespace_server.directory.committing.deleted_branches import is_deleted_branch, is_there
+from namespace_server.directory.committing.deleted_branches import is_there
 from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
@@ -153,10 +153,3 @@ class BranchRefs:
             identifier=((first.version, uuid.uuid4().hex),),
             created_at=created_at,
         )
-
-    def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
-        """Whether a client deleted the branch by path; see `is_deleted_branch`. Raises `StorageError`."""
-        head = snapshot.head(table_id, branch)
-        if head is None:
-            return False
-        return is_deleted_branch(self._store, snapshot, head, was_promoted=self._promoter.is_promoted(head, snapshot))

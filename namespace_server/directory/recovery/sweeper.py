@@ -211,8 +211,16 @@ class Sweeper:
         return frozenset(name for name, met in self._left.items() if now - met < _LEFT_TO_OTHERS)
 
     def _remove_branches(self, snapshot: CatalogSnapshot) -> None:
-        left = self._branch_removal.left_by_others(snapshot)
-        self._record_maintenance.remove(self._branch_removal.remove_files(left))
+        self.remove_branches(self._branch_removal.left_by_others(snapshot), snapshot)
+
+    def remove_branches(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> None:
+        """Remove the files of deleted branches, as far as that can be done now; their records go with a flip (B2).
+
+        Raises `StorageError` if the quarantine cannot be listed.
+        """
+        removed = self._branch_removal.remove_files(records)
+        self._unmanaged_manifests.give_up({party.location for each in removed for party in each.participants}, snapshot)
+        self._record_maintenance.remove(removed)
 
     def _expire_records(self, snapshot: CatalogSnapshot) -> None:
         if time.monotonic() - self._last_expiry < EXPIRY_INTERVAL:

@@ -36,6 +36,7 @@ from namespace_server.directory.model.operations import ConfirmTag, DeleteTag
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading import table_versions
+from namespace_server.directory.reading.adopting_reads import newest_snapshot
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
 
@@ -174,7 +175,7 @@ def _find_target(context: ChangeContext, request: Request) -> _Target:
     version = request_fields.integer(request, "version", required=True) or 0
     if version < 1:
         raise InvalidInputError(f"version: expected a version from 1 on, found {version}")
-    snapshot = context.catalog.reconciled_snapshot((table_id, branch))
+    snapshot = newest_snapshot(context.catalog, (table_id, branch))
     require_managed(snapshot)
     table = snapshot.table(table_id)
     if table is None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import lance
+import orjson
 import pytest
-from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
+from lance_namespace.errors import (
+    LanceNamespaceError,
+    TableBranchAlreadyExistsError,
+    TableBranchNotFoundError,
+    TableVersionNotFoundError,
+)
 
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.backup import verify
@@ -19,6 +28,7 @@ from tests.directory.backup.catalogs import back_up, restore
 from tests.directory.collection.collecting import collect
 from tests.directory.invariants import check_progress
 from tests.directory.tables import Ground, as_operation, rows
+from tests.staged_fragments import stage_fragments
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 T = ["g", "t"]
@@ -170,3 +180,108 @@ def test_a_branch_whose_first_version_has_its_staged_name_only_is_forming(tmp_pa
     assert restore(tmp_path / "backups", tmp_path / "restored").head(T, "dev") == 1
     assert list(root.read("list_table_branches", id=T)["branches"]) == ["dev"]
     assert root.head(T, "dev") == 1
+
+
+def by_path(ground: Ground) -> lance.LanceDataset:
+    return lance.dataset(str(ground.root / ground.location(T)))
+
+
+def dev_ids(ground: Ground) -> list[int]:
+    return sorted(by_path(ground).checkout_version(("dev", None)).to_table()["id"].to_pylist())
+
+
+def append_to_dev(ground: Ground, read_version: int, row: int) -> dict[str, Any]:
+    """A batch that appends a row to the branch, on this version of it."""
+    message = pb.Transaction(read_version=read_version, uuid=str(uuid.uuid4()))
+    root = ground.root / ground.location(T) / "tree/dev"
+    (root / "data").mkdir(parents=True, exist_ok=True)
+    message.append.fragments.extend(stage_fragments(rows(row, row + 1), str(root), mode="append"))
+    return ground.batch(as_operation(T, message, "dev"))
+
+
+def test_a_batch_of_a_process_that_knows_its_versions_is_not_committed_on_it(ground: Ground) -> None:
+    """It could be planned without a look at storage, and would be on rows that are gone."""
+    with pytest.raises(TableBranchNotFoundError):
+        append_to_dev(ground, 2, 30)
+    assert chains(ground) == (None,)
+    assert findings(ground) == {}
+
+
+@pytest.mark.parametrize("asked", ["a batch", "a read"])
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("commits", [0, 1, 2, 3])
+def test_one_that_is_made_again_by_path_is_another_one(ground: Ground, commits: int, moved: bool, asked: str) -> None:
+    """Its numbers may be those of the one before, or others, if main has gone on."""
+    if moved:
+        ground.batch(ground.transaction(T, rows(9, 10)))
+    dev = by_path(ground).create_branch("dev")
+    for number in range(commits):
+        dev = lance.write_dataset(rows(20 + number, 21 + number), dev, mode="append")
+    before = dev.to_table()["id"].to_pylist()
+    expected = list(before)
+    if asked == "a batch":
+        with suppress(LanceNamespaceError):  # it reads a version that the branch may not have
+            append_to_dev(ground, 2, 30)
+            expected.append(30)
+    ground.read("list_table_versions", id=T, branch="dev", limit=1, descending=True)
+    append_to_dev(ground, ground.head(T, "dev"), 40)
+    ground.catalog.sweep()
+    assert dev_ids(ground) == sorted([*expected, 40])
+    assert ground.head(T, "dev") == dev.version + len(expected) - len(before) + 1
+    assert findings(ground) == {}
+    check_progress(ground.root)
+
+
+@pytest.mark.parametrize("commits", [0, 1])
+def test_a_backup_and_a_collection_meet_one_that_was_made_again_by_path(
+    ground: Ground, commits: int, tmp_path: Path
+) -> None:
+    dev = by_path(ground).create_branch("dev")
+    for number in range(commits):
+        dev = lance.write_dataset(rows(20 + number, 21 + number), dev, mode="append")
+    assert findings(ground) == {"branch-deleted": "NOTE", "branch-without-rows": "NOTE"}
+    back_up(ground, tmp_path / "backups")
+    assert restore(tmp_path / "backups", tmp_path / "restored").ids(T) == [0, 1, 2]
+    assert collect(ground).not_judged == {}
+    ground.read("list_table_versions", id=T, branch="dev", limit=1, descending=True)
+    assert dev_ids(ground) == sorted(dev.to_table()["id"].to_pylist())
+    assert findings(ground) == {}
+
+
+def test_a_rejection_that_concerns_no_deleted_branch_is_decided_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground = Ground(tmp_path / "root")
+    ground.make_namespace("g")
+    ground.make_table("g", "t")
+    ground.call("create_table_branch", id=T, name="dev")
+    commit, groups = ground.catalog.committer.commit, []
+    monkeypatch.setattr(ground.catalog.committer, "commit", lambda group: groups.append(len(group)) or commit(group))
+    with pytest.raises(TableBranchAlreadyExistsError):
+        ground.call("create_table_branch", id=T, name="dev")
+    assert groups == [1]
+
+
+def test_a_quarantined_commit_on_it_is_not_committed_to_one_that_is_made_again(tmp_path: Path) -> None:
+    """A Restore or a change of the configuration needs no file of the branch, so it could be."""
+    ground = Ground(tmp_path / "root", FaultStore(LocalStore(tmp_path / "root", "none")))
+    ground.make_namespace("g")
+    ground.make_table("g", "t")
+    stock(ground).create_branch("dev", 1)
+    ground.catalog.sweep()
+    dev = by_path(ground).checkout_version(("dev", None))
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.fail(Fault.CRASH_BEFORE, when=lambda write: write.verb == "publish")
+    with pytest.raises(Crashed):
+        append_to_dev(ground.again(store), 1, 30)
+    dev.update_config({"by": "path"})
+    again = ground.again()
+    again.read("list_table_versions", id=T, branch="dev", limit=1, descending=True)  # moves it to quarantine
+    by_path(again).branches.delete("dev")
+    again.call("create_table_branch", id=T, name="dev")
+    for process in (again, ground.again()):
+        process.catalog.sweep()
+    assert again.head(T, "dev") == 1
+    assert by_path(again).checkout_version(("dev", None)).config() == {}
+    [report] = [record for record in again.catalog.snapshot().records() if record.state == "foreign"]
+    assert orjson.loads(report.results)["reason"] == "its branch was deleted with it"
