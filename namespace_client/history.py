@@ -9,11 +9,15 @@ from typing import Final
 
 from namespace_client.display import html_table, text_table, when
 from namespace_client.names import Name
-from table_data.batch_operations import Json
+from table_data.batch_operations import Json, TableId
 
 _HEADERS: Final = ("version", "time", "message", "principal", "changes")
 _SHOWN: Final = 5
 """Changes of one batch that the text of a history names."""
+
+_OF_NO_TABLE: Final = frozenset(
+    {"pin_catalog_version", "unpin_catalog_version", "register_intent", "end_intent", "alter_transaction"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,12 @@ class CatalogChange:
             row.get("tag"),
             row.get("pin"),
         )
+
+    def may_be_about(self, table: TableId) -> bool:
+        """Whether it can have changed a table, by its name or that of a namespace above it."""
+        if self.name is None:
+            return self.operation not in _OF_NO_TABLE
+        return any(name is not None and table[: len(name)] == name for name in (self.name, self.new_name))
 
     def __str__(self) -> str:
         what = self.change or self.operation
@@ -123,6 +133,16 @@ class CatalogVersion:
             tuple(CatalogChange.of({"operation": "adopt", **each}) for each in row.get("adopted") or ()),
             bool(row.get("unmanaged")),
         )
+
+    def may_have_changed(self, table: TableId) -> bool:
+        """Whether this version can have changed a table or one of its branches. False only where the history tells all.
+
+        What a server does to its own rows changes no table: it removes those of versions and branches that are gone.
+        """
+        if self.unmanaged or any(not each.changes or len(each.changes) < each.num_changes for each in self.batches):
+            return True
+        changes = [*self.adopted, *(change for batch in self.batches for change in batch.changes)]
+        return any(change.may_be_about(table) for change in changes)
 
 
 class CatalogHistory(list[CatalogVersion]):

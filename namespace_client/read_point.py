@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Final
+
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CommitRejected, Conflict, RetryableConflict
+from namespace_client.errors import AccessRefused, CommitRejected, Conflict, RetryableConflict
 from table_data.batch_operations import DELIMITER, TableId, TableState
+
+_MOST_TOLD: Final = 100
+"""Catalog versions whose history is asked for at once."""
 
 
 class MovingReadPoint:
@@ -59,20 +65,40 @@ class MovingReadPoint:
         if self._move(found.adopted_in):
             return self._access.table(table_id, at=self.version, branch=branch)
         if found.state.version is None:
-            raise _begins_later(table_id, branch, self.version, found.adopted_in)
+            reason = (
+                f"its first version was committed around the catalog and is adopted in catalog version "
+                f"{found.adopted_in}; this transaction reads catalog version {self.version}"
+            )
+            raise retryable_conflict(found.state, None, reason)
         return found.state
 
     def _move(self, version: int) -> bool:
         """Move to a newer catalog version, if all that was opened is the same there."""
-        for (table_id, branch), state in self._opened.items():
+        for table_id, branch in self._perhaps_changed(version):
             try:
                 there = self._access.table(table_id, at=version, branch=branch)
             except CommitRejected:
                 return False
-            if _content(there) != _content(state):
+            if _content(there) != _content(self._opened[table_id, branch]):
                 return False
         self.version = version
         return True
+
+    def _perhaps_changed(self, version: int) -> list[tuple[TableId, str | None]]:
+        """What was opened, without what did not change up to a newer catalog version as its history tells.
+
+        To compare all of it would take n * n requests for n tables, if each of them was made around the catalog.
+        """
+        made, opened = version - self.version, list(self._opened)
+        if not opened or made > _MOST_TOLD:
+            return opened
+        try:
+            told = list(islice(self._access.history(below=version + 1, page=made), made))
+        except (CommitRejected, AccessRefused):
+            return opened
+        if [each.version for each in told] != list(range(version, self.version, -1)):
+            return opened
+        return [key for key in opened if any(each.may_have_changed(key[0]) for each in told)]
 
 
 def _content(state: TableState | None) -> object:
@@ -80,12 +106,10 @@ def _content(state: TableState | None) -> object:
     return None if state is None else (state.uri, state.version, state.identity, dict(state.properties))
 
 
-def _begins_later(table_id: TableId, branch: str | None, version: int, adopted_in: int) -> RetryableConflict:
-    name = DELIMITER.join(table_id)
-    reason = (
-        f"its first version was committed around the catalog and is adopted in catalog version {adopted_in}; "
-        f"this transaction reads catalog version {version}"
+def retryable_conflict(read: TableState, actual: int | None, reason: str) -> RetryableConflict:
+    """A conflict that the client finds itself, on the table that was `read`. `actual` is its newest version."""
+    error = RetryableConflict(
+        f"{DELIMITER.join(read.id)}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION
     )
-    error = RetryableConflict(f"{name}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION)
-    error.conflicts = (Conflict(table_id, branch, None, None, None, reason),)
+    error.conflicts = (Conflict(read.id, read.branch, read.version, actual, None, reason),)
     return error

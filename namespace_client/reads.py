@@ -147,8 +147,11 @@ class CatalogReads:
         Raises:
             InvalidCall: The table has no version.
         """
-        point = self._point()
-        state = self._state(table, branch, tag, version, point)
+        if tag is None and version is None:
+            point = self._point()
+            state = self._state(table, branch, None, None, point)
+        else:  # it may be adopted now, so the catalog version that has it is asked for after that
+            state, point = self._state(table, branch, tag, version), self._point()
         return self._pin(state, point.version).open(self.access.namespace)
 
     def datasets(self, tables: Iterable[AnyName]) -> dict[AnyName, lance.LanceDataset]:
@@ -194,7 +197,7 @@ class CatalogReads:
         version: int | None,
         point: MovingReadPoint | None = None,
     ) -> TableState:
-        """The table at the version that is asked for, at a point if one is given. Raises `NotFound`."""
+        """The table at the version that is asked for; of a point, if one is given, the newest. Raises `NotFound`."""
         table_id = self._path(table)
         if tag is not None:
             if branch is not None or version is not None:
@@ -204,9 +207,8 @@ class CatalogReads:
                 message = f"{Name(table_id)} has no tag {tag!r}"
                 raise NotFound(message, code=ErrorCode.TABLE_TAG_NOT_FOUND)
             branch, version = named.get("branch"), int(named["version"])
-        at = self._at if point is None else point.version
-        if point is None or version is not None:
-            state = self.access.table(table_id, at=at, branch=branch, version=version)
+        if point is None:
+            state = self.access.table(table_id, at=self._at, branch=branch, version=version)
         else:
             state = point.table(table_id, branch=branch)
         if state is None:

@@ -15,6 +15,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
@@ -29,11 +30,11 @@ from namespace_client.errors import (
 )
 from namespace_client.leases import EVERY, Intent
 from namespace_client.names import AnyName, absolute, default_namespace
-from namespace_client.read_point import MovingReadPoint
+from namespace_client.read_point import MovingReadPoint, retryable_conflict
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
-from table_data.errors import WorkFailed
+from table_data.errors import BaseVersionGone, WorkFailed
 from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
 
@@ -360,7 +361,7 @@ class StagedTransaction:
                     raise
                 raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
             if state is not None:
-                changes = TableChanges(state, self._options or state.storage_options)
+                changes = _FoundTable(self._access, state, self._options or state.storage_options)
                 self._take_up((table_id, branch), changes)
         return changes
 
@@ -452,3 +453,27 @@ class StagedTransaction:
             rebased = any(table.rebased for table in committed)
             tables.append(TableResult(table_id, branch, changes.calls, version, rebased, changes.new))
         return TransactionResult(batch.transaction_id, batch.catalog_version, tuple(tables))
+
+
+class _FoundTable(TableChanges):
+    """The steps of a table of the catalog. The version that they begin with may be gone when it is read."""
+
+    def __init__(self, access: CatalogAccess, state: TableState, options: Mapping[str, str]) -> None:
+        super().__init__(state, options)
+        self._access = access
+
+    @property
+    def base(self) -> ManifestFile | None:
+        """The version at the begin of the transaction.
+
+        Raises `RetryableConflict` if it is gone: removed by a clean-up, or with its branch, or another writer has taken
+        its name by path, which the catalog repairs. `BaseVersionGone` if it is still the newest, and cannot be read.
+        """
+        try:
+            return super().base
+        except BaseVersionGone as error:
+            found = self._access.table(self.state.id, branch=self.state.branch)  # it repairs a name that is taken
+            if found is not None and found.identity == self.state.identity:
+                _ = TableChanges(found, self.options).base
+            reason = str(error).removeprefix(f"{self.name}: ")
+            raise retryable_conflict(self.state, None if found is None else found.version, reason) from error

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
 
 import lance
 import pytest
+from lance_namespace import (
+    CountTableRowsRequest,
+    DescribeTableRequest,
+    DescribeTableVersionRequest,
+    ListTableIndicesRequest,
+)
+from lance_namespace.errors import TableVersionNotFoundError
 
 from namespace_client import InvalidCall, MultiTableTransaction, RetryableConflict
-from table_data.batch_operations import TableDeclaration
+from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion
+from namespace_client.names import Name
+from table_data.batch_operations import Json, TableDeclaration
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Call = Callable[[MultiTableTransaction], object]
@@ -176,3 +187,106 @@ def test_an_earlier_catalog_version_stays_what_it_was(scene: Scene) -> None:
         view.dataset("b")
     assert scene.catalog_version() == view.version + 2, "both were adopted beside the reads"
     assert scene.catalog.at(view.version + 2).dataset("b").count_rows() == 1
+
+
+def test_the_requests_of_a_transaction_grow_with_the_tables_that_were_made_by_path(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them moves the point, and what was opened before is not asked for again."""
+    names = [f"t{number}" for number in range(12)]
+    for name in names:
+        make_by_path(scene, name, 1)
+    backend = scene.catalog.access._backend
+    ask, asked = backend.ask, 0
+
+    def count(operation: str, request: Json, *, at: int | None = None) -> Json:
+        nonlocal asked
+        asked += 1
+        return ask(operation, request, at=at)
+
+    monkeypatch.setattr(backend, "ask", count)
+    with scene.catalog.begin() as tx:
+        for name in names:
+            tx.append(name, rows(2))
+    assert asked <= 6 * len(names) + 6
+    assert {name: scene.ids(name) for name in names} == {name: [1, 2] for name in names}
+
+
+@pytest.mark.parametrize("change", ["adoption", "drop", "rename"])
+def test_the_point_stays_where_the_history_tells_a_change_of_an_opened_table(scene: Scene, change: str) -> None:
+    scene.make("a", 1)
+    declare(scene, "b")
+    with scene.catalog.begin() as tx:
+        began = tx.catalog_version
+        assert seen(tx, "a") == [1]
+        if change == "adoption":
+            append_by_path(scene, "a", 2)
+            assert scene.catalog.read("a").num_rows == 2
+        elif change == "drop":
+            scene.catalog.drop("a")
+        else:
+            scene.catalog.rename("a", "c")
+        lance.write_dataset(rows(1), scene.uri("b"))
+        with pytest.raises(RetryableConflict, match="its first version was committed around the catalog"):
+            tx.append("b", rows(2))
+        assert tx.catalog_version == began
+        tx.abandon()
+
+
+TABLE, OTHER = Name(["n", "t"]), Name(["n", "u"])
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("changes", "number", "may"),
+    [
+        ((CatalogChange("commit_transaction", OTHER),), 1, False),
+        ((CatalogChange("commit_transaction", TABLE),), 1, True),
+        ((CatalogChange("rename_table", OTHER, TABLE),), 1, True),
+        ((CatalogChange("drop_namespace", Name(["n"])),), 1, True),
+        ((CatalogChange("drop_namespace", Name(["n", "t", "x"])),), 1, False),
+        ((CatalogChange("register_intent"), CatalogChange("pin_catalog_version", pin="p")), 2, False),
+        ((CatalogChange("of a later release"),), 1, True),
+        ((CatalogChange("commit_transaction", OTHER),), 201, True),
+        ((), 0, True),
+    ],
+)
+def test_what_a_batch_in_the_history_may_have_changed(
+    changes: tuple[CatalogChange, ...], number: int, may: bool
+) -> None:
+    batch = CatalogBatch("uuid", None, None, changes, number)
+    assert CatalogVersion(7, MADE, (batch,)).may_have_changed(TABLE) is may
+
+
+def test_what_other_versions_in_the_history_may_have_changed() -> None:
+    assert not CatalogVersion(7, MADE, ()).may_have_changed(TABLE)
+    assert CatalogVersion(7, MADE, (), unmanaged=True).may_have_changed(TABLE)
+    assert CatalogVersion(7, MADE, (), (CatalogChange("adopt", TABLE, version=2),)).may_have_changed(TABLE)
+    assert not CatalogVersion(7, MADE, (), (CatalogChange("adopt", OTHER, version=2),)).may_have_changed(TABLE)
+
+
+BY_NUMBER: dict[str, Any] = {
+    "describe_table": DescribeTableRequest,
+    "describe_table_version": DescribeTableVersionRequest,
+    "count_table_rows": CountTableRowsRequest,
+    "list_table_indices": ListTableIndicesRequest,
+}
+
+
+@pytest.mark.parametrize("operation", BY_NUMBER)
+def test_a_version_that_was_committed_by_path_is_found_by_its_number(local: Scene, operation: str) -> None:
+    local.make("t", 1)
+    append_by_path(local, "t", 2)
+    call, request = getattr(local.stock(), operation), BY_NUMBER[operation]
+    with pytest.raises(TableVersionNotFoundError):
+        call(request(id=[local.namespace, "t"], version=3))
+    append_by_path(local, "t", 3)
+    call(request(id=[local.namespace, "t"], version=3))
+
+
+def test_a_read_of_a_version_that_was_committed_by_path(scene: Scene) -> None:
+    scene.make("t", 1)
+    append_by_path(scene, "t", 2)
+    assert scene.catalog.read("t", version=2).num_rows == 2
+    append_by_path(scene, "t", 3)
+    assert scene.catalog.dataset("t", version=3).count_rows() == 3

@@ -19,7 +19,9 @@ from lance_namespace import (
     RegisterTableRequest,
 )
 
+from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from namespace_client import MultiTableTransaction, RetryableConflict
+from table_data.errors import BaseVersionGone
 from tests.client.scene import Scene, rows
 
 Change = Callable[[MultiTableTransaction], object]
@@ -144,3 +146,44 @@ def test_a_version_that_was_removed_cannot_be_compared(local: Scene) -> None:
             removed = BatchDeleteTableVersionsRequest.from_dict({"id": [scene.namespace, "t"], "ranges": ranges})
             scene.stock().batch_delete_table_versions(removed)
     assert scene.ids() == [1, 2, 4]
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_version_whose_name_another_writer_had_for_a_moment_leads_to_another_attempt(
+    local: Scene, monkeypatch: pytest.MonkeyPatch, read: bool
+) -> None:
+    """The catalog repairs it when the table is asked for again."""
+    local.make("t", 1)
+    [manifest] = Path(local.uri().removeprefix("file://"), "_versions").glob("*.manifest")
+    ours, table, attempts = manifest.read_bytes(), local.catalog.access.table, 0
+    other = parse_manifest_file(ours)
+    other.manifest.timestamp.seconds -= 7
+
+    def repair(*names: Any, **options: Any) -> Any:
+        manifest.write_bytes(ours)
+        return table(*names, **options)
+
+    for attempt in local.catalog.retrying():
+        with attempt as tx:
+            attempts += 1
+            tx.describe("t")
+            if attempts == 1:
+                manifest.write_bytes(encode_manifest_file(other.manifest, other.transaction, other.indices))
+                monkeypatch.setattr(local.catalog.access, "table", repair)
+            assert not read or tx.table("t").to_table().num_rows == 1
+            tx.append("t", rows(2))
+    assert attempts == 2
+    assert local.ids() == [1, 2]
+
+
+def test_a_version_that_stays_lost_is_told_at_once(local: Scene) -> None:
+    local.make("t", 1)
+    [manifest] = Path(local.uri().removeprefix("file://"), "_versions").glob("*.manifest")
+    manifest.rename(manifest.with_suffix(".lost"))
+    attempts = 0
+    with pytest.raises(BaseVersionGone, match="version 1"):
+        for attempt in local.catalog.retrying():
+            with attempt as tx:
+                attempts += 1
+                tx.append("t", rows(2))
+    assert attempts == 1
