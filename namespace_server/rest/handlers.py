@@ -262,7 +262,7 @@ class TableRead:
         kind = read_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
-            service, at, principal = exchange.service, exchange.read_point, exchange.caller.principal
+            service, at, principal = exchange.service, exchange.read_point, exchange.principal
             read = await exchange.table_request(kind, large=self.large, optional=self.optional, named=self.named)
             request = read.request
             if self.streamed:

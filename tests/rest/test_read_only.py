@@ -60,6 +60,14 @@ def test_each_read_is_answered(refusing: httpx.Client, endpoint: Served) -> None
     assert refusing.request(endpoint.method, path_of(endpoint), json=body).status_code == 200
 
 
+@pytest.mark.parametrize("endpoint", [item for item in CHANGES if item.pinned], ids=lambda item: item.operation)
+def test_each_read_of_a_table_is_answered(refusing: httpx.Client, endpoint: Served) -> None:
+    query = {"k": 1, "vector": {}}
+    given = {"query_table": query, "analyze_table_query_plan": query, "explain_table_query_plan": {"query": query}}
+    answer = refusing.request(endpoint.method, path_of(endpoint), json=given.get(endpoint.operation, {}))
+    assert (answer.status_code, answer.json()["code"]) == (404, 4), answer.text  # the echo has no table
+
+
 def test_is_switched_while_the_server_runs(tmp_path: Path) -> None:
     file = tmp_path / "read-only"
     metrics = ServerMetrics()
