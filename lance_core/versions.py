@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile, NotFound, OversizedFile, ReferenceNotFound, UnsupportedFeature
+from lance_core.format.decoding import decode_message
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
     DETACHED_BIT,
@@ -146,7 +147,7 @@ def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> Manif
         return file
     path = join_key(base, TRANSACTIONS_DIRECTORY, name)
     try:
-        transaction = pb.Transaction.FromString(store.get(path))
+        transaction = decode_message(pb.Transaction, store.get(path))
     except NotFound:
         return file
     except DecodeError as error:

@@ -15,7 +15,10 @@ from lance_core.errors import CorruptFile
 _MAGIC = b"ARROW1"
 _CONTINUATION = 0xFFFFFFFF
 _RECORD_BATCH = 3
-_MOST_PARTS = 1 << 16
+_MOST_PARTS = 1 << 12
+"""Batches and buffers of a file. A writer of deletion files makes one batch of two buffers."""
+_LARGEST_FOOTER = 1 << 16
+"""Bytes of the footer, which holds the schema: a hundred for each column, of which these files have one."""
 
 _U16 = struct.Struct("<H")
 _I32 = struct.Struct("<i")
@@ -28,10 +31,16 @@ _BUFFER = struct.Struct("<qq")
 def content_size(data: bytes) -> int:
     """The decompressed size in bytes of the buffers of all record batches.
 
-    A batch that the footer lists several times is counted as often. Raises `CorruptFile` for malformed frames.
+    A batch that the footer lists several times is counted as often. Raises `CorruptFile` for malformed frames, and for
+    more of them than is worth a look.
     """
+    size = parts = 0
     try:
-        return sum(_batch_size(data, offset, metadata) for offset, metadata in _blocks(data))
+        for offset, metadata in _blocks(data):
+            buffers = _buffer_sizes(data, offset, metadata)
+            size, parts = size + sum(buffers), parts + 1 + len(buffers)
+            _check_parts(data, parts)
+        return size
     except (struct.error, IndexError, OverflowError) as error:
         raise CorruptFile(f"Arrow file of {len(data)} bytes: an offset points outside the file") from error
 
@@ -41,13 +50,19 @@ def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
     tail = len(data) - len(_MAGIC) - _I32.size
     if tail < 0 or data[-len(_MAGIC) :] != _MAGIC:
         raise CorruptFile(f"Arrow file of {len(data)} bytes ends with {data[-len(_MAGIC) :]!r}, expected {_MAGIC!r}")
-    begin = tail - _read(_I32, data, tail)
+    length = _read(_I32, data, tail)
+    if length > _LARGEST_FOOTER:
+        raise CorruptFile(
+            f"Arrow file of {len(data)} bytes: a footer of {length} bytes, expected at most {_LARGEST_FOOTER}"
+        )
+    begin = tail - length
     for field in (2, 3):  # dictionaries, record batches
         for offset, metadata, _ in _structs(data, _field(data, _root(data, begin), field), _BLOCK):
             yield offset, metadata
 
 
-def _batch_size(data: bytes, begin: int, framed: int) -> int:
+def _buffer_sizes(data: bytes, begin: int, framed: int) -> list[int]:
+    """The decompressed sizes of the buffers of a batch."""
     length, metadata = _read(_U32, data, begin), begin + _U32.size
     if length == _CONTINUATION:
         length, metadata = _read(_U32, data, metadata), metadata + _U32.size
@@ -58,18 +73,23 @@ def _batch_size(data: bytes, begin: int, framed: int) -> int:
     header = _field(data, message, 2)
     kind = _field(data, message, 1)
     if not header or not kind:
-        return 0
+        return []
     batch = header + _read(_U32, data, header)
     if data[kind] != _RECORD_BATCH:  # a dictionary batch contains a record batch
         inner = _field(data, batch, 1)
         if not inner:
-            return 0
+            return []
         batch = inner + _read(_U32, data, inner)
     buffers = _structs(data, _field(data, batch, 2), _BUFFER)
     if not _field(data, batch, 3):
-        return sum(max(size, 0) for _, size in buffers)
+        return [max(size, 0) for _, size in buffers]
     # A compressed buffer begins with its decompressed length, which is -1 if it is not compressed.
-    return sum(max(_read(_I64, data, body + offset), size) for offset, size in buffers if size > 0)
+    return [max(_read(_I64, data, body + offset), size) for offset, size in buffers if size > 0]
+
+
+def _check_parts(data: bytes, count: int) -> None:
+    if count > _MOST_PARTS:
+        raise CorruptFile(f"Arrow file of {len(data)} bytes: {count} parts or more, expected at most {_MOST_PARTS}")
 
 
 def _root(data: bytes, begin: int) -> int:
@@ -92,8 +112,7 @@ def _structs(data: bytes, field: int, form: struct.Struct) -> Iterator[tuple[int
         return
     vector = field + _read(_U32, data, field)
     count = _read(_U32, data, vector)
-    if count > _MOST_PARTS:
-        raise CorruptFile(f"Arrow file of {len(data)} bytes: {count} parts, expected at most {_MOST_PARTS}")
+    _check_parts(data, count)
     for entry in range(count):
         place = vector + _U32.size + entry * form.size
         if place < 0:

@@ -15,6 +15,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile
+from lance_core.format.decoding import decode_message
 from lance_core.proto import lance_file_pb2 as fb
 from lance_core.proto import lance_table_pb2 as pb
 
@@ -61,7 +62,7 @@ def read_summary(tail: bytes, size: int, read: Callable[[int, int], bytes]) -> F
     if length > _LARGEST_DESCRIPTOR:
         raise CorruptFile(f"a data file with a descriptor of {length} bytes: expected at most {_LARGEST_DESCRIPTOR}")
     try:
-        descriptor = fb.FileDescriptor.FromString(part(offset, length))
+        descriptor = decode_message(fb.FileDescriptor, part(offset, length))
         fields = tuple(map(pb.Field.FromString, descriptor.schema.fields))
     except DecodeError as error:
         raise CorruptFile(f"the descriptor of a data file cannot be decoded: {error}") from error

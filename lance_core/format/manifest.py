@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFile
+from lance_core.format.decoding import decode_message
 from lance_core.format.naming import parse_transaction_name
 from lance_core.format.outline import AnyManifest, FragmentFacts, fragment_facts
 from lance_core.proto import lance_table_pb2 as pb
@@ -30,6 +31,8 @@ _PREFIX = struct.Struct("<I")
 _FOOTER = struct.Struct("<qHH4s")
 MAGIC = b"LANC"
 _FILE_VERSION = (0, 2)
+_MOST_UNKNOWN = 1000
+"""Fields of later releases of the format that a message may have. A later manifest has a flag for what matters."""
 _SECTION_OFFSETS = ("index_section", "transaction_section", "transaction_section_deprecated")
 
 
@@ -199,7 +202,7 @@ def leading_transaction(section: bytes) -> pb.Transaction | None:
     if len(section) < end + _PREFIX.size:
         return None
     try:
-        transaction = pb.Transaction.FromString(section[_PREFIX.size : end])
+        transaction = decode_message(pb.Transaction, section[_PREFIX.size : end])
     except DecodeError:
         return None
     return transaction if transaction.uuid and transaction.WhichOneof("operation") is not None else None
@@ -232,8 +235,7 @@ def build_manifest_file(
     written = indices if indices is not None and indices.indices else None
     outline = manifest
     if isinstance(manifest, pb.Manifest):
-        limit = len(data) - _FOOTER.size
-        outline = _parse_section(data, "manifest", _parse_footer(data), limit, pb.ManifestOutline, exact=True)
+        outline = pb.ManifestOutline.FromString(data[_parse_footer(data) + _PREFIX.size : -_FOOTER.size])
     return data, ManifestFile(data, outline, deepcopy(transaction), written)
 
 
@@ -286,7 +288,7 @@ def _parse_section(data: bytes, what: str, begin: int, limit: int, kind: type[M]
     if content + length > limit or (exact and content + length != limit):
         raise CorruptFile(f"{what} has {length} bytes, expected {'' if exact else 'at most '}{limit - content}")
     try:
-        return kind.FromString(data[content : content + length])
+        return decode_message(kind, data[content : content + length])
     except DecodeError as error:
         raise CorruptFile(f"{what} at byte {begin} is not a {kind.DESCRIPTOR.name} message: {error}") from error
 
@@ -298,6 +300,8 @@ def _check_wire(manifest: AnyManifest) -> None:
     """
     for message in (manifest, *manifest.fields):
         unknown_fields = UnknownFieldSet(message)
+        if len(unknown_fields) > _MOST_UNKNOWN:
+            raise CorruptFile(f"manifest: {len(unknown_fields):,} fields that are not known of one message")
         for place in range(len(unknown_fields)):
             unknown = unknown_fields[place]
             known = message.DESCRIPTOR.fields_by_number.get(unknown.field_number)

@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.format.decoding import decode_message
 from lance_core.format.deletion import decode_deletion_file
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import DETACHED_BIT, parse_manifest_name, parse_staged_name, parse_transaction_name
@@ -98,7 +99,7 @@ def _read_manifest_name(name: str) -> tuple[str, int | None, str | None]:
 
 def _inspect_transaction(path: str, data: bytes) -> Description:
     try:
-        transaction = pb.Transaction.FromString(data)
+        transaction = decode_message(pb.Transaction, data)
     except DecodeError as error:
         raise CorruptFile(f"{len(data)} bytes are not a Transaction message: {error}") from error
     described = describe_transaction(transaction)

@@ -14,6 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFile
 from lance_core.format.bitmaps import decode_bitmap
+from lance_core.format.decoding import decode_message
 from lance_core.proto import lance_table_pb2 as pb
 
 UNKNOWN_FIELDS = "unknown_fields"
@@ -125,7 +126,7 @@ def _text(data: bytes) -> Any:
 def _nested(kind: type[Message]) -> Callable[[bytes], Any]:
     def show(data: bytes) -> Any:
         try:
-            return message_values(kind.FromString(data))
+            return message_values(decode_message(kind, data))
         except DecodeError as error:
             return {"malformed": f"not a {kind.DESCRIPTOR.name}: {error}", **bytes_values(data)}
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile, InvalidTransaction, NotFound, UnsupportedFeature
+from lance_core.format.decoding import decode_message
 from lance_core.format.naming import parse_transaction_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.stated_files import check_stated_files
@@ -106,7 +107,7 @@ def _transaction_problem(key: str, data: bytes) -> str | None:
     """Why the bytes of a transaction file are not a transaction that has its name."""
     named = parse_transaction_name(key.rpartition("/")[2])
     try:
-        found = pb.Transaction.FromString(data)
+        found = decode_message(pb.Transaction, data)
     except DecodeError as error:
         return f"{len(data):,} bytes are no transaction: {error}"
     known = pb.Transaction()

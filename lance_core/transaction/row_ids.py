@@ -14,6 +14,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile, InvalidTransaction, UnsupportedFeature
+from lance_core.format.decoding import decode_message
 from lance_core.proto import lance_table_pb2 as pb
 
 Numbers = npt.NDArray[np.uint64]
@@ -21,6 +22,9 @@ Numbers = npt.NDArray[np.uint64]
 MAX_ROWS = 1 << 26
 """Largest number of rows of one fragment that are expanded: a range takes a few bytes encoded, but eight bytes for each
 row expanded. Writers begin a new file after a million rows."""
+
+_FREE_MESSAGES = 1 << 20
+"""Messages of the row ids or versions of a fragment. Such a message may have five bytes."""
 
 UNKNOWN_CREATION = 1
 """The version that readers report for a row whose creation was not recorded."""
@@ -84,7 +88,7 @@ def check_versions(fragment: pb.DataFragment) -> None:
         if not encoded:
             continue
         try:
-            runs = pb.RowDatasetVersionSequence.FromString(encoded).runs
+            runs = decode_message(pb.RowDatasetVersionSequence, encoded, _FREE_MESSAGES).runs
         except DecodeError as error:
             raise InvalidTransaction(f"fragment {fragment.id}: {name} are not a sequence: {error}") from error
         rows = sum(_length(run.span) for run in runs)
@@ -131,7 +135,7 @@ def _inline_segments(fragment: pb.DataFragment) -> Sequence[pb.U64Segment]:
 
 def _segments(fragment: pb.DataFragment) -> Sequence[pb.U64Segment]:
     try:
-        return pb.RowIdSequence.FromString(fragment.inline_row_ids).segments
+        return decode_message(pb.RowIdSequence, fragment.inline_row_ids, _FREE_MESSAGES).segments
     except DecodeError as error:
         raise CorruptFile(f"fragment {fragment.id}: its row ids are not a sequence: {error}") from error
 
@@ -144,7 +148,7 @@ def _check_count(rows: int) -> None:
 def _versions(fragment: pb.DataFragment, encoded: bytes) -> Numbers:
     _check_count(fragment.physical_rows)
     try:
-        runs = pb.RowDatasetVersionSequence.FromString(encoded).runs
+        runs = decode_message(pb.RowDatasetVersionSequence, encoded, _FREE_MESSAGES).runs
     except DecodeError as error:
         raise CorruptFile(f"fragment {fragment.id}: its row versions are not a sequence: {error}") from error
     versions = np.full(fragment.physical_rows, UNKNOWN_CREATION, np.uint64)

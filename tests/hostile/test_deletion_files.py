@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from lance_core.errors import LanceCoreError
+from lance_core.errors import CorruptFile, LanceCoreError
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path, encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
@@ -57,6 +57,16 @@ def every_row() -> bytes:
     return head + keys + b"\0\0\0\0" * count + struct.pack("<HHH", 1, 0, 0xFFFF) * count
 
 
+def batches_of_buffers(batches: int, buffers: int) -> bytes:
+    """An Arrow file whose footer lists one batch of so many empty buffers again and again."""
+    message = struct.pack("<I6HiBxxxI4x", 16, 12, 16, 0, 4, 8, 0, 12, 3, 20)
+    batch = struct.pack("<6HiI8x", 12, 16, 0, 0, 4, 0, 12, 12) + struct.pack("<I", buffers) + bytes(16 * buffers)
+    framed = struct.pack("<II", 0xFFFFFFFF, len(message + batch)) + message + batch
+    blocks = struct.pack("<I", batches) + struct.pack("<qi4xq", 8, len(framed), 0) * batches
+    footer = struct.pack("<I6HiI", 16, 12, 8, 0, 0, 0, 4, 12, 4) + blocks
+    return b"ARROW1\0\0" + framed + footer + struct.pack("<i", len(footer)) + b"ARROW1"
+
+
 @cache
 def handmade_arrow() -> dict[str, bytes]:
     zeros = pa.array(memoryview(bytes(80 << 20)).cast("I"), pa.uint32())
@@ -85,6 +95,27 @@ def handmade_arrow() -> dict[str, bytes]:
         "a stream": sink.getvalue().to_pybytes(),
         "magic alone": b"ARROW1\0\0" * 2 + b"ARROW1",
     }
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (batches_of_buffers(2700, 3000), "parts or more, expected at most 4096"),
+        (batches_of_buffers(1, 5000), "5000 parts or more"),
+        (batches_of_buffers(5000, 1), "a footer of 120028 bytes, expected at most 65536"),
+        (batches_of_buffers(2, 2), "is not an Arrow file"),
+    ],
+)
+def test_parts_of_an_arrow_file_are_bounded_before_it_is_read(data: bytes, expected: str) -> None:
+    with within_limits(expected), pytest.raises(CorruptFile, match=expected):
+        decode_deletion_file(pb.DeletionFile(file_type=ARROW), data)
+
+
+def test_the_schema_of_an_arrow_file_is_bounded_before_it_is_read() -> None:
+    columns = [offsets() for _ in range(20_000)]
+    data = arrow_file(*columns, names=tuple(map(str, range(20_000))), batches=0)
+    with within_limits("columns"), pytest.raises(CorruptFile, match="footer of"):
+        decode_deletion_file(pb.DeletionFile(file_type=ARROW), data)
 
 
 HANDMADE_BITMAPS = {

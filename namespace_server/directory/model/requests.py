@@ -12,11 +12,13 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import unquote
 
 from google.protobuf.message import DecodeError
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
+from lance_core.format.decoding import decode_message
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model import identifiers
 from namespace_server.directory.model.errors import shown
@@ -62,6 +64,8 @@ from namespace_server.directory.model.request_fields import (
 )
 from namespace_server.directory.model.retention import check_properties
 
+_FREE_MESSAGES: Final = 512
+"""Messages that a transaction may hold whatever its length: a batch has up to ten thousand."""
 _LONGEST_PIN = 30 * 86_400
 """Seconds that a pin may be asked for, unless it stays until it is removed."""
 _DATA_FORMATS = ("2.0", "2.1", "2.2", "2.3")
@@ -283,7 +287,7 @@ def commit_transaction(request: Request, rules: RequestRules) -> CommitTransacti
     target = table_id(request)
     encoded = text(request, "transaction", required=True) or ""
     try:
-        transaction = pb.Transaction.FromString(base64.b64decode(encoded, validate=True))
+        transaction = decode_message(pb.Transaction, base64.b64decode(encoded, validate=True), _FREE_MESSAGES)
         uuid.UUID(transaction.uuid)
     except (binascii.Error, DecodeError, ValueError) as error:
         table = join(target)
