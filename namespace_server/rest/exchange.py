@@ -39,8 +39,10 @@ from namespace_server.rest.request.ids import (
     choose,
     choose_name,
     kind_of,
+    may_be_looked_up,
     read_ids,
     read_scope,
+    undecided,
     writes_forms,
 )
 from namespace_server.rest.request.rows import RowsBody
@@ -164,6 +166,8 @@ class Exchange:
         named = (await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()).get("id")
         if isinstance(named, list) and named:
             return named if named in readings else readings[0]  # which is refused as another one
+        if not may_be_looked_up(self.scope["operation"], self.headers):
+            raise undecided(readings)
         existing = await service.existing(
             replace(self.place, kind=kind_of(self.scope["route_path"])), readings, self.pin
         )

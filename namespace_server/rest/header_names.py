@@ -16,3 +16,18 @@ LEAST_VERSION: Final = b"x-lancedb-min-read-version"
 DATABASE: Final = b"x-lancedb-database"
 DATABASE_PREFIX: Final = b"x-lancedb-database-prefix"
 """Lancedb's names for the namespace that a request is about, and for what is below it: `db://DATABASE/PREFIX`."""
+SINGLE: Final = (
+    b"host",
+    b"content-type",
+    b"content-encoding",
+    b"transfer-encoding",
+    b"x-api-key",
+    b"authorization",
+    CATALOG_VERSION,
+    IDEMPOTENCY_KEY,
+    FORWARDED_TO,
+    LEAST_VERSION,
+    DATABASE,
+    DATABASE_PREFIX,
+)
+"""Headers of which a request may not have two that differ: a proxy in front might go by another one of them."""

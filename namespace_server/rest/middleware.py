@@ -24,7 +24,7 @@ from namespace_server.rest.errors import (
     render_error,
     status_of,
 )
-from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO
+from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, SINGLE
 from namespace_server.rest.identity import KeyRefused
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
@@ -152,8 +152,8 @@ class ErrorHandler:
 def check_head(scope: Scope, limit: int) -> None:
     """Raise `HeadTooLarge` for a request whose path, query and headers have more than `limit` bytes.
 
-    Raises `InvalidInputError` without a `Host`, and `CodingUnsupported` for a transfer coding beside `chunked`, of
-    which a proxy might see another end (RFC 9112, sections 3.2 and 6.1).
+    Raises `InvalidInputError` without a `Host` and for two values of a header that has one, and `CodingUnsupported` for
+    a transfer coding beside `chunked`, of which a proxy might see another end (RFC 9112, sections 3.2 and 6.1).
     """
     headers: Headers = scope["header_map"]
     if not headers.get(b"host") and scope["http_version"] == "1.1":  # granian makes an empty one of none
@@ -161,11 +161,20 @@ def check_head(scope: Scope, limit: int) -> None:
     coding = headers.get(b"transfer-encoding")
     if coding is not None and coding.strip().lower() != b"chunked":
         raise CodingUnsupported(f"Transfer-Encoding: expected chunked, found {coding.decode('latin-1')[:80]!r}")
+    if len(headers) != len(scope["headers"]):
+        _check_single(scope["headers"])
     found = len(scope["raw_path"]) + len(scope["query_string"])
     for name, value in scope["headers"]:
         found += len(name) + len(value)
     if found > limit:
         raise HeadTooLarge(f"path and headers: expected at most {limit} bytes, found {found}")
+
+
+def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if found.setdefault(name, value) != value and name in SINGLE:
+            raise InvalidInputError(f"{name.decode()}: expected one, found several that differ")
 
 
 class HostGuard:
@@ -191,8 +200,6 @@ class HostGuard:
     def check(self, scope: Scope) -> None:
         """Raise `OriginRefused` or `InvalidInputError` unless the request is allowed."""
         headers: Headers = scope["header_map"]
-        if len(headers) != len(scope["headers"]) and [name for name, _ in scope["headers"]].count(b"host") > 1:
-            raise InvalidInputError("Host: expected one, found several")
         host = headers.get(b"host")
         if self._hosts or self._near:
             self._check_host(host)

@@ -53,8 +53,9 @@ class WrongKeys:
         """The seconds that an address must wait before this key is looked at; None if it is looked at now."""
         if not self._free_at or address is None:
             return None
-        free_at = self._free_at.get(_group(address))
-        if free_at is None or (address, digest) in self._proven:
+        group = _group(address)
+        free_at = self._free_at.get(group)
+        if free_at is None or (group, digest) in self._proven:
             return None
         over = free_at - self._clock() - _BURST_SECONDS + self._each
         return max(1, ceil(over)) if over > 1e-6 else None
@@ -70,9 +71,11 @@ class WrongKeys:
 
     def succeeded(self, address: str | None, digest: bytes) -> None:
         """Note a right key of an address."""
-        if address is None or not self._each or (address, digest) in self._proven:
+        if address is None or not self._each:
             return
-        self._proven[address, digest] = None
+        used = (_group(address), digest)
+        self._proven[used] = None
+        self._proven.move_to_end(used)
         if len(self._proven) > _PROVEN:
             self._proven.popitem(last=False)
 
@@ -83,6 +86,6 @@ def _group(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if parsed.version == 4 or parsed.ipv4_mapped is not None:
-        return str(parsed)
+    if (four := parsed if parsed.version == 4 else parsed.ipv4_mapped) is not None:
+        return str(four)
     return str(ipaddress.ip_network((parsed, 64), strict=False))

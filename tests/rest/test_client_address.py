@@ -98,6 +98,22 @@ def test_memory_and_addresses_of_one_client_are_bounded() -> None:
     assert WrongKeys(0).wait("a", digest("x")) is None
 
 
+def test_a_key_that_is_in_use_stays_proven_whatever_others_use() -> None:
+    keys = WrongKeys(1, Clock())
+    for number in range(20_000):
+        keys.succeeded(f"10.{number >> 8 & 255}.{number & 255}.0", digest("other"))
+        keys.succeeded("2001:db8::1", digest("mine"))
+    keys.failed("2001:db8::1")
+    assert keys.wait("2001:db8::2", digest("mine")) is None  # another address of the same network
+    assert keys.wait("2001:db8::1", digest("x")) == 60
+
+
+def test_an_ipv4_address_is_the_same_however_it_is_written() -> None:
+    keys = WrongKeys(1, Clock())
+    keys.failed("::ffff:192.0.2.1")
+    assert keys.wait("192.0.2.1", digest("x")) == 60
+
+
 def test_no_bound_counts_nothing() -> None:
     keys = WrongKeys(0)
     keys.failed("a")

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter
 from namespace_server.cli import server as server_command
 from namespace_server.metrics.scrapes import ScrapeListener
 from namespace_server.rest.errors import render_error, status_of
+from namespace_server.rest.header_names import SINGLE
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import HostGuard
 from namespace_server.rest.request.body import decode_object
@@ -48,6 +49,16 @@ def test_no_transfer_coding_but_chunked_is_read(serve: Any, echo_catalog: Any, c
     head = b"POST /v1/table/t/describe HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     chunks = b"2\r\n{}\r\n0\r\n\r\n"
     assert status(serve(echo_catalog).url, head + b"Transfer-Encoding: " + coding + b"\r\n", chunks) == expected
+
+
+@pytest.mark.parametrize("name", SINGLE, ids=bytes.decode)
+def test_a_header_has_one_value(serve: Any, echo_catalog: Any, name: bytes) -> None:
+    url = serve(echo_catalog, hosts=(), keys={}).url
+    head = b"GET /v1/namespace/s/list HTTP/1.1\r\n" + (b"" if name == b"host" else b"Host: a\r\n")
+    assert status(url, head + name + b": a\r\n" + name.title() + b": b\r\n") == 400
+    head = head.replace(b"/v1/namespace/s/list", b"/health/live")
+    if name not in {b"transfer-encoding", b"content-encoding"}:
+        assert status(url, head + 2 * (name + b": a\r\n")) == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])

@@ -80,6 +80,28 @@ def test_without_a_body_the_table_that_exists_is_meant(catalog: Catalog, only: s
     assert catalog.names() == []
 
 
+def test_a_change_with_an_idempotency_key_needs_a_name_that_is_certain(catalog: Catalog) -> None:
+    """What exists is another thing after the change than before it: its repetition would be another request."""
+    catalog.create("a b")
+    keyed = {"idempotency-key": f"key of {catalog.name}"}
+    for route, given in (("drop", {}), ("insert", {"content": ROWS}), ("create", {"content": ROWS})):
+        assert "a b" in refused(catalog.table("a+b", route, headers={**keyed, **ARROW} if given else keyed, **given))
+    body = {"id": [catalog.name, "a b"]}
+    for _ in range(2):
+        answer = catalog.table("a+b", "drop", json=body, headers=keyed)
+        assert (answer.status_code, answer.json()["id"]) == (200, body["id"])
+
+
+def test_what_exists_says_nothing_of_what_was_dropped(catalog: Catalog) -> None:
+    catalog.create("a b", "a+b")
+    for segment in ("a%20b", "a%2Bb"):
+        catalog.table(segment, "drop")
+    assert "a+b" in refused(catalog.table("a+b", "undrop", json={}))
+    assert catalog.table("a+b", "undrop", json={"id": [catalog.name, "a b"]}).status_code == 200
+    assert "a b" in refused(catalog.post(f"/v1/namespace/{catalog.name}%24a+b/undrop", json={}))
+    assert catalog.names() == ["a b"]
+
+
 def test_where_both_exist_and_nothing_decides_the_answer_names_both(catalog: Catalog) -> None:
     catalog.create("a b", "a+b")
     for route, given in (

@@ -17,7 +17,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError
 
 from namespace_server.directory.model.object_ids import DELIMITER
-from namespace_server.rest.header_names import DATABASE, DATABASE_PREFIX
+from namespace_server.rest.header_names import DATABASE, DATABASE_PREFIX, IDEMPOTENCY_KEY
 from namespace_server.rest.request.headers import Headers, read_id, read_name
 
 Id = list[str]
@@ -29,6 +29,8 @@ _FORM_QUERY: Final = b"delimiter=%24"
 _MOST_NAMES: Final = 4
 """Names with a `+` in one path, of which each has two readings."""
 _CREATING: Final = frozenset({"create_namespace", "create_table", "declare_table", "register_table"})
+_DROPPED: Final = frozenset({"undrop_namespace", "undrop_table"})
+"""Operations on what does not exist now, so that what exists decides nothing."""
 _LISTS: Final = ("operations", "entries", "tables", "results")
 """Fields that hold objects with ids: operations of a batch and their results, versions, tables of an intent."""
 _IDS: Final = ("id", "new_namespace_id", "new_id", "namespace")
@@ -77,12 +79,26 @@ def choose(operation: str, readings: Sequence[Id], existing: Sequence[Id]) -> Id
     if operation in _CREATING:
         existing = [first, *(found for found in existing if found != first)]
     if len(existing) > 1:
-        named = " or ".join(_shown(found) for found in existing[:2])
-        raise InvalidInputError(
-            f"path: a + in it may be a plus or a space, expected one name, found {named}; "
-            "write a space as %20 and a plus as %2B"
-        )
+        raise undecided(existing)
     return existing[0] if existing else first
+
+
+def may_be_looked_up(operation: str, headers: Headers) -> bool:
+    """Whether what exists may decide which name a path has.
+
+    Not for a change with an idempotency key: its repetition would be about another name once the change is made. Nor
+    for what was dropped.
+    """
+    return operation not in _DROPPED and IDEMPOTENCY_KEY not in headers
+
+
+def undecided(readings: Sequence[Id]) -> InvalidInputError:
+    """The error of a path that has several readings, of which nothing decides."""
+    named = " or ".join(_shown(found) for found in readings[:2])
+    return InvalidInputError(
+        f"path: a + in it may be a plus or a space, expected one name, found {named}; "
+        "write a space as %20 and a plus as %2B"
+    )
 
 
 def choose_name(field: str, segment: str, given: object, *, form: bool) -> object:
