@@ -8,7 +8,8 @@ from typing import Final
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AccessRefused, CommitRejected, Conflict, RetryableConflict
-from table_data.batch_operations import DELIMITER, TableId, TableState
+from table_data.batch_operations import TableId, TableState
+from table_data.requests.field_paths import dotted
 
 _MOST_TOLD: Final = 100
 """Catalog versions whose history is asked for at once."""
@@ -45,8 +46,12 @@ class MovingReadPoint:
         """
         key = (table_id, branch)
         if key not in self._opened:
-            self._opened[key] = self._open(table_id, branch) if self.version else None
+            self._opened[key] = self._open(table_id, branch) if self.version else self._by_path(table_id, branch)
         return self._opened[key]
+
+    def _by_path(self, table_id: TableId, branch: str | None) -> TableState | None:
+        """A table of a root without a catalog: there are none, or those that clients made by path, as they are now."""
+        return None if self._access.state().managed else self._access.table(table_id, branch=branch)
 
     def _open(self, table_id: TableId, branch: str | None) -> TableState | None:
         try:
@@ -109,7 +114,7 @@ def _content(state: TableState | None) -> object:
 def retryable_conflict(read: TableState, actual: int | None, reason: str) -> RetryableConflict:
     """A conflict that the client finds itself, on the table that was `read`. `actual` is its newest version."""
     error = RetryableConflict(
-        f"{DELIMITER.join(read.id)}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION
+        f"{dotted(read.id)}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION
     )
     error.conflicts = (Conflict(read.id, read.branch, read.version, actual, None, reason),)
     return error

@@ -69,10 +69,14 @@ _NOTHING_DONE = "nothing was done"
 
 @dataclass(frozen=True, slots=True)
 class CatalogHead:
-    """The catalog's root, a URI without trailing slash, and its newest version."""
+    """The catalog's root, a URI without trailing slash, and its newest version.
+
+    `managed` is false for tables and catalogs that others made and that are not adopted: they are only read.
+    """
 
     root: str
     version: int
+    managed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

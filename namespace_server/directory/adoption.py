@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from lance_namespace.errors import InvalidInputError
 
-from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.stored_versions import dataset_versions
 from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
+from namespace_server.directory.manifest_table.unlisted_tables import listed_tables
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
+from namespace_server.directory.model.identifiers import check_id
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -18,11 +20,16 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What was adopted: tables with the number of their versions, and the catalog version that holds them."""
+    """What was adopted: tables with the number of their versions, and the catalog version that holds them.
+
+    `unlisted` are tables at the root of a catalog that was managed already and has no row of them: `register` takes
+    each in.
+    """
 
     catalog_version: int
     tables: tuple[tuple[ObjectId, int], ...]
     already_managed: bool
+    unlisted: tuple[TableEntry, ...] = ()
 
 
 def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = untold) -> Adoption:
@@ -30,9 +37,9 @@ def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = unt
     found: list[tuple[ObjectId, int]] = []
     snapshot = catalog.snapshot()
     if snapshot.managed and not strict:
-        return Adoption(snapshot.version, (), already_managed=True)
+        return Adoption(snapshot.version, (), already_managed=True, unlisted=tuple(_unlisted(catalog, snapshot)))
     already = snapshot.managed
-    if snapshot.version == 0 and not _unlisted_tables(catalog.store, snapshot):
+    if snapshot.is_empty_root:
         raise InvalidInputError(f"{catalog.store.uri}: expected a catalog or tables to adopt, found none")
 
     def plan(current: CatalogSnapshot) -> Changes:
@@ -41,9 +48,11 @@ def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = unt
             return Changes()
         _refuse_tables_below_tables(current)
         tables = [table for table_id in current.all_tables() if (table := current.table(table_id)) is not None]
-        unlisted = _unlisted_tables(catalog.store, current)
+        # Without a catalog the tables of the snapshot are those that were listed, and have no rows yet.
+        unlisted = _unlisted(catalog, current) if current.version else tables
+        _refuse_names_and_links(catalog, unlisted)
         rows: list[Entry] = [*unlisted]
-        for number, table in enumerate(every := [*tables, *unlisted]):
+        for number, table in enumerate(every := [*tables, *unlisted] if current.version else tables):
             progress("list versions", number, len(every))
             versions = dataset_versions(catalog.store, table)
             found.append((table.id, len(versions)))
@@ -65,20 +74,22 @@ def _refuse_tables_below_tables(snapshot: CatalogSnapshot) -> None:
         raise InvalidInputError(f"these tables lie below another table's id, rename them first: {', '.join(below)}")
 
 
-def _unlisted_tables(store: ObjectStore, snapshot: CatalogSnapshot) -> list[TableEntry]:
-    """Root tables that directory-listing clients made without a row: `<name>.lance` with at least one version."""
-    created: set[str] = set()
-    deregistered: set[str] = set()
-    for meta in store.list(""):
-        location, _, rest = meta.path.partition("/")
-        if location.endswith(".lance") and rest.startswith("_versions/"):
-            created.add(location)
-        elif rest == ".lance-deregistered":
-            deregistered.add(location)
+def _refuse_names_and_links(catalog: StoredCatalog, tables: list[TableEntry]) -> None:
+    """A directory becomes a table by a name that may be one, and not by a link that leads out of the root (N7)."""
+    allowed = AllowedLocations(catalog.store, catalog.options.allowed_locations)
+    for table in tables:
+        check_id(table.id, f"directory {table.location}: table")
+        if (reason := allowed.link_refusal(table.location)) is not None:
+            raise InvalidInputError(f"table {join(table.id)}: {reason}")
+
+
+def _unlisted(catalog: StoredCatalog, snapshot: CatalogSnapshot) -> list[TableEntry]:
+    """Tables at the root that the catalog has no row of, and whose name and place are free."""
     return [
-        TableEntry((location.removesuffix(".lance"),), location)
-        for location in sorted(created - deregistered)
-        if snapshot.table_at(location) is None
-        and snapshot.table((location.removesuffix(".lance"),)) is None
-        and snapshot.namespace((location.removesuffix(".lance"),)) is None
+        table
+        for table in listed_tables(catalog.store)
+        if snapshot.table_at(table.location) is None
+        and snapshot.tombstone_at(table.location) is None
+        and snapshot.table(table.id) is None
+        and snapshot.namespace(table.id) is None
     ]

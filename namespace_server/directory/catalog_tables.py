@@ -19,7 +19,7 @@ from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import RequestRules
-from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.planning.planner import replay_committed, require_managed
 from namespace_server.directory.reading.adopting_reads import (
     answer_as_of,
     answer_unless_missing,
@@ -97,6 +97,7 @@ class CatalogTables:
             {"id": request.get("id"), "properties": request.get("properties")}, self._rules
         )
         snapshot = self._catalog.snapshot()
+        require_managed(snapshot)  # before rows are written
         parent = declared.id[:-1]
         if not self._rules.implicit_namespaces and snapshot.namespace(parent) is None:
             raise namespace_not_found(parent)

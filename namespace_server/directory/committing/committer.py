@@ -34,6 +34,7 @@ from namespace_server.directory.model.errors import (
     CatalogTooNew,
     CommitOutcomeUnknown,
     CommittedElsewhere,
+    TablesWithoutCatalog,
     nothing_done,
 )
 from namespace_server.directory.model.object_ids import ChainKey
@@ -276,5 +277,5 @@ def _answer_after_failure(pending: PendingBatch, error: Exception) -> LanceNames
 
 def _log_failure(batches: int, error: Exception) -> None:
     """One line for damage that the message explains, a trace for everything else."""
-    known = isinstance(error, CatalogDamaged | CatalogTooNew)
+    known = isinstance(error, CatalogDamaged | CatalogTooNew | TablesWithoutCatalog)
     logger.error("a group of %d batches was not committed: %s", batches, error, exc_info=None if known else error)

@@ -22,16 +22,19 @@ from namespace_server.directory.manifest_table.newest_version import NewestVersi
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline, too_new
+from namespace_server.directory.manifest_table.unlisted_tables import first_snapshot
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import CatalogDamaged, RootBeingRestored
-from namespace_server.directory.model.root_layout import RESTORE_CLAIM, kept_version_key
+from namespace_server.directory.model.errors import CatalogDamaged
+from namespace_server.directory.model.root_layout import kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
 _KEPT_SNAPSHOTS: Final = 16
 _READ_AHEAD: Final = 64
+_ROOT_INTERVAL: Final = 1.0
+"""Seconds for which the tables of a bucket without a catalog are believed; a directory is listed at each look."""
 _STEPS_BEFORE_LISTING: Final = 4
 _LOCAL_STEPS_BEFORE_LISTING: Final = 64
 """A local step costs one directory entry; a listing reads all entries."""
@@ -77,7 +80,7 @@ class Snapshots:
         """The newest snapshot. One request when nothing changed: the next version is read, and is not there.
 
         It was proved to be the newest within the last `listing_interval` seconds, or else it is now. On a bucket that
-        is one request as well, and `proved_within` may be less.
+        is one request as well, and `proved_within` may be less. A root without a catalog is listed: it may have tables.
 
         A later version is followed only from one that is still there and the same: where versions were removed, the
         versions behind them are found by listing (G8). In a directory the presence of that file is also checked before
@@ -93,6 +96,8 @@ class Snapshots:
             return self.refresh_by_listing()
         asked_at = elapsed_clock()
         age = asked_at - snapshot.listed_at
+        if not snapshot.version and (self._store.local or age > _ROOT_INTERVAL):
+            return self.refresh_by_listing()
         if proved_within is not None and age > proved_within and not self._store.local:
             return self.refresh_by_listing()
         if age > self._listing_interval:
@@ -291,10 +296,12 @@ class Snapshots:
                     # Some version is always there: the root was removed, or its volume is not mounted any more.
                     key = manifest_path(self._path, known.version, _scheme_of(known))
                     raise CatalogDamaged(key, f"version {known.version} of the catalog or a later one", NO_FILE)
-            check_not_restored(self._store)
+            first = first_snapshot(self._store, self._newest, listed_at)
+            if first is None:
+                return self.refresh_by_listing()
             with self._lock:
                 if self._current is None or not self._current.version:
-                    self._current = CatalogSnapshot(listed_at=listed_at)
+                    self._current = first
                 return self._current
         version, scheme = newest
         with self._lock:
@@ -377,12 +384,6 @@ class Snapshots:
 
     def _read_of(self, newest: CatalogSnapshot, version: int) -> bytes | None:
         return self._read(version, _scheme_of(newest))
-
-
-def check_not_restored(store: ObjectStore) -> None:
-    """Raise `RootBeingRestored` if a backup is being restored at the root. One request."""
-    if store.find(RESTORE_CLAIM) is not None:
-        raise RootBeingRestored(RESTORE_CLAIM)
 
 
 def changes_to(file: ManifestFile, base: CatalogSnapshot) -> Changes | None:

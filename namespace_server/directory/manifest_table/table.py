@@ -27,8 +27,9 @@ from namespace_server.directory.manifest_table.flip import (
 from namespace_server.directory.manifest_table.newest_version import SAME_SECOND, NewestVersion
 from namespace_server.directory.manifest_table.peers import Peers
 from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
-from namespace_server.directory.manifest_table.snapshots import Snapshots, check_not_restored
+from namespace_server.directory.manifest_table.snapshots import Snapshots
 from namespace_server.directory.manifest_table.store_clock import StoreClock
+from namespace_server.directory.manifest_table.unlisted_tables import check_first_flip
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
@@ -179,10 +180,11 @@ class ManifestTable:
     def stage(self, flip: Flip) -> None:
         """Write the files of a flip, durably, in one parallel step (S1). It may be repeated. Raises `StorageError`.
 
-        The first flip of a root looks before whether a backup is being restored there, and raises `RootBeingRestored`.
+        The first flip of a root looks before whether a backup is being restored there, or tables are there that it does
+        not put, and raises `RootBeingRestored`, `TablesWithoutCatalog` or `CatalogDamaged`.
         """
         if not flip.base.version:
-            check_not_restored(self._store)
+            check_first_flip(self._store, self._newest, flip.changes.puts)
         self._newest.mark(flip.version)
         writes = [partial(self._store.put, path, data, durable=False) for path, data in flip.files]
         if len(writes) == 1:

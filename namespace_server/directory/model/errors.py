@@ -14,13 +14,14 @@ Some kinds carry more than a message:
     InternalError (18)
     └── CatalogDamaged          `damaged`: the file of the catalog that is damaged or missing, and has to be restored
     UnsupportedOperationError (0)
-    └── CatalogTooNew           the catalog has a feature that this release must not read or write
+    ├── CatalogTooNew           the catalog has a feature that this release must not read or write
+    └── TablesWithoutCatalog    the root has tables and no catalog: they are adopted first
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from reprlib import Repr
 from typing import Any
@@ -37,6 +38,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from lance_core.amounts import counted
 from lance_core.errors import CorruptFile, LanceCoreError, StorageError, UnsupportedFeature, system_reason
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 
@@ -44,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 _SHOWN = 80
 _DIGITS = 40
+_NAMED = 3
 
 
 class _Bounded(Repr):
@@ -199,6 +202,17 @@ class RootBeingRestored(ServiceUnavailableError, StorageError):
         )
 
 
+class TablesWithoutCatalog(UnsupportedOperationError, LanceCoreError):
+    """There are tables at a root that has no catalog: one that began beside them would not hold them."""
+
+    def __init__(self, locations: Sequence[str]) -> None:
+        named = ", ".join(map(shown, locations[:_NAMED])) + (", …" if len(locations) > _NAMED else "")
+        super().__init__(
+            f"nothing was done: expected a catalog or an empty root, found {counted(len(locations), 'table')} without "
+            f"one ({named}), served for reading; `lance-namespace adopt` makes a catalog of them"
+        )
+
+
 class CatalogTooNew(UnsupportedOperationError, UnsupportedFeature):
     """A version of the catalog is well-formed, and has a feature that this release must not read or write."""
 
@@ -213,7 +227,7 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
         return file_damaged(error, outcome)
     if isinstance(error, CatalogTooNew):
         return CatalogTooNew(f"{outcome}{error}")
-    if isinstance(error, RootBeingRestored):
+    if isinstance(error, RootBeingRestored | TablesWithoutCatalog):
         return error
     if isinstance(error, LanceCoreError):
         reason = system_reason(error)

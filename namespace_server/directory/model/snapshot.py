@@ -36,9 +36,10 @@ class Disk:
 class CatalogSnapshot:
     """Everything in the catalog at one version. Immutable; every method is pure and takes microseconds.
 
-    `version` is that of `__manifest`, 0 before there is one. `timestamp_ms` is the time of its commit. `managed` says
-    that the catalog, not the directory, is the truth about table versions. `listed_at` is the time, by `elapsed_clock`,
-    at which this snapshot, or an earlier one that it continues, was last proved to be the newest (F6).
+    `version` is that of `__manifest`, 0 before there is one: its tables are those that clients made by path.
+    `timestamp_ms` is the time of its commit. `managed` says that the catalog, not the directory, is the truth about
+    table versions. `listed_at` is the time, by `elapsed_clock`, at which this snapshot, or an earlier one that it
+    continues, was last proved to be the newest (F6).
 
     `apply` gives an overlay: the catalog as it would be after some changes, at the same version.
     """
@@ -68,6 +69,11 @@ class CatalogSnapshot:
         return CatalogSnapshot(
             self.version, self.timestamp_ms, self.managed, listed_at, self._state, self.disk, self.overlay
         )
+
+    @property
+    def is_empty_root(self) -> bool:
+        """Whether there is no catalog yet, and no table that clients made by path: the first change makes a catalog."""
+        return not self.version and not self._state.tables
 
     @property
     def state(self) -> CatalogState:

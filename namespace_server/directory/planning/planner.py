@@ -14,6 +14,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError, TransactionNotFoundError, UnsupportedOperationError
 
 from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.errors import TablesWithoutCatalog
 from namespace_server.directory.model.notes import change_notes
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
@@ -179,7 +180,9 @@ def _keep_answer(builder: PlanBuilder, operation: KeepAnswer) -> OperationResult
 
 
 def require_managed(snapshot: CatalogSnapshot) -> None:
-    """Raise UnsupportedOperationError (0) for a root that stock clients made and that was not adopted."""
+    """Raise UnsupportedOperationError (0) for a catalog or tables of stock clients that are not adopted."""
+    if not snapshot.version and not snapshot.is_empty_root:
+        raise TablesWithoutCatalog([table.location for table in map(snapshot.table, snapshot.all_tables()) if table])
     if snapshot.version and not snapshot.managed:
         raise UnsupportedOperationError(
             "this catalog was made by another implementation and is served for reading; "

@@ -133,7 +133,7 @@ def describe_catalog(context: ReadContext, _request: Request) -> Body:
     return {
         "root": context.naming.uri,
         "version": context.snapshot.version,
-        "managed": context.snapshot.managed or not context.snapshot.version,
+        "managed": context.snapshot.managed or context.snapshot.is_empty_root,
         "timestamp_millis": context.snapshot.timestamp_ms,
     }
 

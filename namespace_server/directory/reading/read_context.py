@@ -31,8 +31,9 @@ class ReadContext:
     """One snapshot, for one response. It records what the response depends on.
 
     `lasting`: the response to the same request is the same while the snapshot is the newest. It is not after `catalog`
-    was used, because storage beside `__manifest` changes without a catalog version. With `implicit_namespaces` a
-    namespace that does not exist lists as empty. `pinned`: the request names this catalog version.
+    was used, because storage beside `__manifest` changes without a catalog version, nor at version 0. With
+    `implicit_namespaces` a namespace that does not exist lists as empty. `pinned`: the request names this catalog
+    version.
     """
 
     __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "implicit_namespaces", "lasting", "naming", "pinned")
@@ -44,7 +45,7 @@ class ReadContext:
         self._whole = False
         self.naming: Naming = catalog.store
         self.implicit_namespaces = catalog.options.implicit_namespaces
-        self.lasting = True
+        self.lasting = snapshot.version > 0
         self.pinned = pinned
 
     def page_size(self, request: Request) -> int:

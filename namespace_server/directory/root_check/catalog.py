@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_core.amounts import counted
 from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound, UnsupportedFeature
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_latest, read_manifest
@@ -12,8 +13,18 @@ from namespace_server.directory.manifest_table.schema import (
     row_file_of,
     writer_of,
 )
+from namespace_server.directory.manifest_table.unlisted_tables import listed_tables
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.root_check.report import FoundCatalog, RootFinding, told_by
+
+
+def _tables_without_catalog(store: ObjectStore) -> list[RootFinding]:
+    """What is said of a root whose tables no catalog has: nothing is committed there before they are adopted."""
+    tables = listed_tables(store)
+    if not tables:
+        return []
+    text = f"expected a catalog or an empty root, found {counted(len(tables), 'table')} and no catalog"
+    return [RootFinding("catalog-unmanaged", text)]
 
 
 def look_at_catalog(store: ObjectStore) -> tuple[FoundCatalog | None, list[RootFinding]]:
@@ -25,7 +36,7 @@ def look_at_catalog(store: ObjectStore) -> tuple[FoundCatalog | None, list[RootF
         location = find_latest(store, MANIFEST_TABLE)
         file = read_manifest(store, location)
     except ReferenceNotFound:
-        return None, []
+        return None, _tables_without_catalog(store)
     except NotFound as error:
         return None, [
             RootFinding("listing-differs", f"expected the newest catalog version, as listed, found {told_by(error)}")
