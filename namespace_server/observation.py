@@ -156,6 +156,8 @@ class CatalogFigures:
         unpromoted: Versions of these that are not known to have their canonical names.
         caches: By name.
         longest_call: Seconds since the storage call under way that began first; 0 if there is none.
+        backed_up_at: When the last backup that is noted at the root began, in seconds since the epoch; None if there is
+            none, or it is not known yet.
     """
 
     version: int
@@ -169,6 +171,7 @@ class CatalogFigures:
     unpromoted: int
     caches: Mapping[str, CacheState]
     longest_call: float = 0.0
+    backed_up_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def example_metrics() -> ServerMetrics:
     metrics.conflict("append", "overwrite")
     metrics.flip("committed", 1)
     metrics.collection(CollectionRun(True, 1.0))
-    catalog = CatalogFigures(1, 1.0, 1.0, 0.0, 0.0, 1, {"table": 1}, 0, 0, {"responses": CacheState(0, 0, 0)})
+    catalog = CatalogFigures(1, 1.0, 1.0, 0.0, 0.0, 1, {"table": 1}, 0, 0, {"responses": CacheState(0, 0, 0)}, 0.0, 1.0)
     metrics.watch(lambda: ServerState(catalog, pools={"change": PoolState(0, 0, 0, 0)}))
     return metrics
 

@@ -36,6 +36,7 @@ from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.recovery.backup_note import BackupNote
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
@@ -105,6 +106,7 @@ class StoredCatalog:
         )
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.deleted_branches = DeletedBranches(store, self.promoter)
+        self.backup_note = BackupNote(store)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.branch_removal = BranchRemoval(store, self.table)
         self.verifier = Verifier(
@@ -195,6 +197,7 @@ class StoredCatalog:
             unpromoted=self.promoter.backlog(snapshot),
             caches={"manifests": self.manifests.state, "transactions": self.transactions.state},
             longest_call=0.0 if longest is None else longest.seconds,
+            backed_up_at=self.backup_note.last(),
         )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:

@@ -84,6 +84,12 @@ class StateCollector(Collector):
             "Seconds since the call to storage under way that began first, copies and listings left out.",
             catalog.longest_call,
         )
+        backup = self._family(
+            "backup_timestamp_seconds", "When the last backup of the root began; absent if there was none."
+        )
+        if catalog.backed_up_at is not None:
+            backup.add_metric([], catalog.backed_up_at)
+        yield backup
         yield self._gauge("open_records", "Batches that are committed and not cleaned up after.", catalog.open_records)
         yield from self._caches(catalog)
 

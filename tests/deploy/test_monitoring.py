@@ -103,7 +103,7 @@ def test_alerts_say_what_to_do() -> None:
     assert len(set(names)) == len(names)
     for rule in rules():
         assert rule["labels"]["severity"] in {"info", "warning", "critical"}
-        assert rule["annotations"].keys() == {"summary", "description"}
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
         assert f"| `{rule['alert']}` |" in guide
 
 

@@ -31,6 +31,13 @@ VALUES: dict[str, dict[str, Any]] = {
         "podLabels": {"team": "data"},
         "networkPolicy": {"catalogFrom": [{"namespaceSelector": {"matchLabels": {"team": "data"}}}]},
     },
+    "backups": {
+        **SMALL,
+        "settings": {"storage": {"region": "eu-west-1"}, "manifest_store": "postgresql+psycopg://db/manifests"},
+        "backup": {"enabled": True, "destination": "s3://elsewhere/backups", "arguments": ["--heads"]},
+        "metrics": {"prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.org/monitoring/"}},
+        "envFrom": [{"secretRef": {"name": "store"}}],
+    },
     "a directory": {
         "root": "/var/lib/lance-namespace/catalog",
         "persistence": {"enabled": True, "storageClass": "fast"},
@@ -53,6 +60,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a value of the chart": ({**SMALL, "settings": {"root": "s3://b/c"}}, "root"),
     "an unknown value": ({**SMALL, "replica": 2}, "replica"),
     "a directory without a volume": ({**SMALL, "root": "/var/lib/lance-namespace/c"}, "persistence"),
+    "backups of nothing": ({**SMALL, "backup": {"enabled": True}}, "backup.destination: expected"),
+    "backups of a volume of the server alone": (
+        {
+            **SMALL,
+            "root": "/var/lib/lance-namespace/c",
+            "persistence": {"enabled": True},
+            "backup": {"enabled": True, "destination": "s3://b/c"},
+        },
+        "expected ReadWriteMany",
+    ),
     "two servers of one volume": (
         {**SMALL, "root": "/var/lib/lance-namespace/c", "replicas": 2, "persistence": {"enabled": True}},
         "ReadWriteMany",
@@ -123,6 +140,34 @@ def test_values_that_do_not_fit_are_refused(tools: Path, tmp_path: Path, name: s
     refused = helm(tools, tmp_path, ["template", "r"], values)
     assert refused.returncode != 0
     assert message in refused.stderr
+
+
+def test_backups_are_made_by_a_job_of_its_own_and_missed(tools: Path, tmp_path: Path) -> None:
+    objects = rendered(tools, tmp_path, VALUES["backups"])
+    job = objects["CronJob", "r-lance-namespace-backup"]["spec"]["jobTemplate"]["spec"]["template"]
+    [container] = job["spec"]["containers"]
+    assert container["args"] == ["backup", "s3://elsewhere/backups", "--heads"]
+    found = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert found.keys() == {f"LANCE_NAMESPACE_{name}" for name in ("ROOT", "STORAGE", "MANIFEST_STORE")}
+    # No service takes the pod for a server.
+    servers = objects["StatefulSet", "r-lance-namespace"]["spec"]["selector"]["matchLabels"]
+    assert not servers.items() <= job["metadata"]["labels"].items()
+    rules = {
+        rule["alert"]: rule
+        for group in objects["PrometheusRule", "r-lance-namespace"]["spec"]["groups"]
+        for rule in group["rules"]
+    }
+    assert rules["LanceNamespaceBackupOld"]["expr"].endswith("> 172800")
+    assert rules["LanceNamespaceBackupMissing"]["for"] == "172800s"
+    assert {rule["annotations"]["runbook_url"] for rule in rules.values()} == {"https://docs.example.org/monitoring/"}
+
+
+def test_a_server_that_waits_for_its_store_is_not_ended(tools: Path, tmp_path: Path) -> None:
+    [container] = rendered(tools, tmp_path, SMALL)["StatefulSet", "r-lance-namespace"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    paths = {name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness", "liveness")}
+    assert paths == {"startup": "/health/live", "readiness": "/health/ready", "liveness": "/health/live"}
 
 
 def test_several_servers_know_each_other(tools: Path, tmp_path: Path) -> None:

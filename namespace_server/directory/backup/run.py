@@ -21,7 +21,7 @@ from lance_namespace.errors import (
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lance_core.commit.slot import SlotWon, claim_slot
-from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown
+from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown, StorageError
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.storage.opening import open_store
@@ -105,7 +105,7 @@ class BackupRun:
 
     def _make(self, at: int | None) -> FinishedBackup:
         found = self.catalog.snapshot()
-        if not found.version:
+        if found.is_empty_root:
             raise InvalidInputError(f"{self.catalog.store.uri}: expected a catalog, found none")
         if not found.managed:
             raise InvalidInputError(
@@ -156,6 +156,10 @@ class BackupRun:
         )
         pin.check()
         self._write_record(record)
+        try:
+            self.catalog.backup_note.write(created / 1_000)
+        except StorageError as error:  # the backup is complete
+            _log.warning("the backup is not noted at the root, for its servers' metrics: %s", error)
         copied = rows.copied + sum(each.copied for each in done)
         return FinishedBackup(record, copied, rows.written + sum(each.written for each in done))
 

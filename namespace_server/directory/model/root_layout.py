@@ -12,6 +12,7 @@ _staging/gc/periods/<number>                      a server collects in this peri
 _staging/gc/locations                               what collections saw at each location
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
+_staging/backup.json                              when the root was last backed up (`backup_note`)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
 _staging/<uuid>/<uuid>/<name>                     written and removed by a root check; formed as those of a compaction
 _staging/restore.json                             a backup is being restored here: no server makes a catalog
@@ -38,6 +39,7 @@ KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 EXPIRING: Final = "expiring"
 """Where a collection keeps copies of manifests that it is removing, below the key of its run."""
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
+BACKUP_NOTE: Final = f"{STAGING}/backup.json"
 RESTORE_CLAIM: Final = f"{STAGING}/restore.json"
 MAINTENANCE_CLAIMS: Final = f"{STAGING}/maintenance"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING, "lost+found"})

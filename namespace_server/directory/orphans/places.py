@@ -15,6 +15,7 @@ from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.identifiers import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
+    BACKUP_NOTE,
     COLLECTION,
     COLLECTION_PERIODS,
     EXPIRING,
@@ -40,7 +41,7 @@ _MOVED: Final = re.compile(
 )
 _BOOKKEEPING: Final = re.compile(
     rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
-    rf"|{re.escape(RESTORE_CLAIM)}|{STAGING}/{UUID_PATTERN}/probe"
+    rf"|{re.escape(RESTORE_CLAIM)}|{re.escape(BACKUP_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
     rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}",
     re.ASCII,
