@@ -98,6 +98,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def ca(self) -> str | None:
+        """PEM file of the authorities that the server's certificate is trusted by; None for those of the system."""
+        ...
+
+    @property
     def namespace(self) -> Any:
         """The catalog in this process, None for a server."""
         ...
@@ -137,6 +142,7 @@ class _Closed:
 
     server: str | None = None
     headers: Mapping[str, str] = MappingProxyType({})
+    ca: str | None = None
     namespace: Any = None
 
     def __init__(self, name: str) -> None:
@@ -198,6 +204,11 @@ class CatalogAccess:
         return self._backend.headers
 
     @property
+    def ca(self) -> str | None:
+        """The PEM file of the authorities that the server's certificate is trusted by; None for those of the system."""
+        return self._backend.ca
+
+    @property
     def namespace(self) -> Any:
         """The catalog in this process, None for a server."""
         return self._backend.namespace
@@ -206,7 +217,7 @@ class CatalogAccess:
         """Root and newest version of the catalog."""
         answer = self._backend.ask("describe_catalog", {})
         with self._parsing():
-            return CatalogHead(answer["root"].rstrip("/"), int(answer["version"]))
+            return CatalogHead(answer["root"].rstrip("/"), int(answer["version"]), answer.get("managed", True))
 
     def table(
         self, table_id: TableId, *, at: int | None = None, branch: str | None = None, version: int | None = None

@@ -6,6 +6,9 @@ Profiles are tables of `profiles.toml` in the directory `lance-namespace` of the
     url = "https://catalog.example.org"
     api_key = "..."
     namespace = "eu"
+    ca = "company-ca.pem"
+
+A `ca` that is no absolute path is beside the file.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ from typing import Any, Final
 from namespace_client.errors import InvalidCall
 
 URL: Final = "LANCE_NAMESPACE_URL"
+CA: Final = "LANCE_NAMESPACE_CA"
 API_KEY: Final = "LANCE_NAMESPACE_API_KEY"
 TOKEN: Final = "LANCE_NAMESPACE_TOKEN"  # noqa: S105 - the name of a variable
 PROFILE: Final = "LANCE_NAMESPACE_PROFILE"
-_FIELDS: Final = frozenset({"url", "api_key", "token", "namespace", "storage_options"})
+_FIELDS: Final = frozenset({"url", "api_key", "token", "namespace", "storage_options", "ca"})
 _HOST: Final = re.compile(r"(?:localhost|\[[\da-fA-F:]+\]|[\w-]+(?:\.[\w-]+)*):\d{1,5}(?:/.*)?")
 _SERVER: Final = ("http://", "https://")
 
@@ -40,6 +44,7 @@ class Connection:
         token: Token, sent as `Authorization: Bearer`.
         namespace: Default namespace.
         storage_options: Options of Lance for the object store of the tables.
+        ca: PEM file of the authorities that may have signed the server's certificate; None for those of the system.
     """
 
     target: str
@@ -47,6 +52,7 @@ class Connection:
     token: str | None = field(default=None, repr=False)
     namespace: str = ""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca: str | None = None
 
     @property
     def is_server(self) -> bool:
@@ -66,6 +72,7 @@ def find_connection(
     profile: str | None = None,
     api_key: str | None = None,
     token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Connection:
     """The connection that arguments, environment and profiles give, in this order.
@@ -78,11 +85,12 @@ def find_connection(
         profile: Name of a profile; None for `LANCE_NAMESPACE_PROFILE`, or none at all.
         api_key: API key; None for that of the environment or the profile.
         token: Token; None for that of the environment or the profile.
+        ca: PEM file of authorities; None for that of the environment or the profile. For a server.
         environment: Variables of the environment.
 
     Raises:
-        InvalidCall: There is no target, or no such profile; the target is no URL and no root; a key is given for a
-            catalog in this process.
+        InvalidCall: There is no target, or no such profile; the target is no URL and no root; a key or `ca` is given
+            for a catalog in this process.
     """
     named = profile or environment.get(PROFILE) or None
     kept = Connection("") if named is None else read_profile(named, environment)
@@ -98,7 +106,11 @@ def find_connection(
                 break
     elif not chosen.startswith(_SERVER):
         raise InvalidCall(f"{chosen}: a catalog in this process takes no api_key and no token")
-    return Connection(chosen, api_key, token, kept.namespace, kept.storage_options)
+    if ca is not None and not chosen.startswith(_SERVER):
+        raise InvalidCall(f"{chosen}: a catalog in this process takes no ca")
+    own, told = environment.get(CA) or None, kept.ca
+    trusted = os.fspath(ca) if ca is not None else (told or own if profile else own or told)
+    return Connection(chosen, api_key, token, kept.namespace, kept.storage_options, trusted)
 
 
 def profiles_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -129,13 +141,14 @@ def read_profile(name: str, environment: Mapping[str, str] = os.environ) -> Conn
     options = values.get("storage_options", {})
     if not isinstance(options, dict):
         raise InvalidCall(f"{place}: storage_options: expected a table")
-    texts = {key: _text(values, key, place) for key in ("url", "api_key", "token", "namespace")}
+    texts = {key: _text(values, key, place) for key in ("url", "api_key", "token", "namespace", "ca")}
     return Connection(
         texts["url"] or "",
         texts["api_key"],
         texts["token"],
         texts["namespace"] or "",
         {key: str(value) for key, value in options.items()},
+        None if texts["ca"] is None else str(path.parent / Path(texts["ca"]).expanduser()),
     )
 
 

@@ -6,16 +6,19 @@
 
 from __future__ import annotations
 
+import os
+import ssl
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply
-from namespace_client.errors import CatalogClosed, CatalogUnreachable
+from namespace_client.errors import CatalogClosed, CatalogUnreachable, InvalidCall
 from namespace_client.routes import Method, http_request
 from namespace_client.tracing import trace_context
 from namespace_client.wire import access_refused, change_refused, refused, says_nothing_was_done
@@ -62,12 +65,22 @@ class HttpClient:
         url: Address of the server.
         headers: Headers of every request, for example for authentication.
         timeout: Timeout of each request in seconds.
+        ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
     """
 
-    def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+        ca: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.url = url
         self.headers = dict(headers or {})
-        self._client = httpx.Client(base_url=url, headers=self.headers, timeout=timeout)
+        self.ca = None if ca is None else str(Path(ca).absolute())  # other processes may have another directory
+        verify = True if self.ca is None else _trust(self.ca)
+        self._client = httpx.Client(base_url=url, headers=self.headers, timeout=timeout, verify=verify)
 
     def close(self) -> None:
         """Close the connections."""
@@ -149,6 +162,7 @@ class HttpBackend:
         self.name = client.url
         self.server: str | None = client.url
         self.headers: Mapping[str, str] = client.headers
+        self.ca = client.ca
         self.namespace = None
         self._client = client
 
@@ -189,17 +203,32 @@ class CatalogServer(CatalogAccess):
         headers: Headers of every request, for example for authentication.
         timeout: Timeout of each request in seconds.
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
+        ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
 
     Attributes:
         client: The connections, for requests that `CatalogAccess` has no methods for.
     """
 
     def __init__(
-        self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 60.0, retries: int = 4
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+        retries: int = 4,
+        ca: str | os.PathLike[str] | None = None,
     ) -> None:
         self.url = url
-        self.client = HttpClient(url, headers=headers, timeout=timeout)
+        self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca)
         super().__init__(HttpBackend(self.client), retries=retries)
+
+
+def _trust(ca: str) -> ssl.SSLContext:
+    """Connections to servers whose certificates these authorities signed. Raises `InvalidCall`."""
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:  # ssl.SSLError too
+        raise InvalidCall(f"ca {ca}: expected a PEM file of certificates: {error.strerror or error}") from error
 
 
 def _json_object(response: httpx.Response) -> Json | None:

@@ -76,6 +76,7 @@ class InProcessBackend:
         self.name = name
         self.server: str | None = None
         self.headers: Mapping[str, str] = {}
+        self.ca: str | None = None
         self.namespace = namespace
 
     def close(self) -> None:

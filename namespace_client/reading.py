@@ -33,6 +33,7 @@ def source_of(access: CatalogAccess, changes: TableChanges, catalog_version: int
         dict(changes.options),
         access.server,
         dict(access.headers),
+        access.ca,
     )
 
 

@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 _BACKLOG = 1024
 _OTHER_DESCRIPTORS = 256
 """Files that a server has open beside its connections, with room to spare."""
+_LOOK = 1.0
+"""Seconds between two looks whether the certificate was changed."""
 _LAST_WORK = 10.0
 """Seconds beyond `shutdown_timeout` after which the process ends, whatever holds it."""
 
@@ -85,6 +87,7 @@ class Server:
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopped = False
+        self._stamps = _stamps(options)
 
     @property
     def url(self) -> str:
@@ -120,20 +123,50 @@ class Server:
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.add_signal_handler(number, self._on_signal)
         async with self._app.lifespan():
-            server = _Granian(self._app, self._options, self._socket)
-            serving = asyncio.create_task(server.serve())
-            stopping = asyncio.create_task(self._stop.wait())
+            serving, retired = self._begin(), set[asyncio.Task[None]]()
+            stopping, renewing = asyncio.create_task(self._stop.wait()), asyncio.create_task(self._renewed())
             started()
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
+            while True:
+                await asyncio.wait({serving.task, stopping, renewing}, return_when=asyncio.FIRST_COMPLETED)
+                if serving.task.done() or stopping.done():
+                    break
+                # Connections are accepted all the time; the requests of the old ones are answered.
+                successor = self._begin()
+                serving.stop()
+                retired = {each for each in (*retired, serving.task) if not each.done()}
+                serving, renewing = successor, asyncio.create_task(self._renewed())
+            renewing.cancel()
+            if serving.task.done():
                 stopping.cancel()
-                serving.result()
+                serving.task.result()
                 return
-            server.stop()  # type: ignore[no-untyped-call]
-            _, pending = await asyncio.wait({serving}, timeout=self._options.shutdown_timeout)
+            serving.stop()
+            _, pending = await asyncio.wait({serving.task, *retired}, timeout=self._options.shutdown_timeout)
             if pending:
                 _log.warning("some requests were not complete %g s after the shutdown", self._options.shutdown_timeout)
-                serving.cancel()
+                for task in pending:
+                    task.cancel()
+
+    def _begin(self) -> _Serving:
+        """Accept connections, with the certificate that is in the files now."""
+        server = _Granian(self._app, self._options, self._socket)
+        return _Serving(server, asyncio.create_task(server.serve()))
+
+    async def _renewed(self) -> None:
+        """Return once the files of the certificate have changed, and can be used. Those that cannot are told once."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            found = await asyncio.to_thread(_stamps, self._options)
+            if found == self._stamps:
+                continue
+            self._stamps = found
+            try:
+                await asyncio.to_thread(_check_tls, self._options)
+            except ValueError as error:
+                _log.error("the TLS certificate in force stays: %s", error)
+                continue
+            _log.info("the TLS certificate %s has changed, and is in force", self._options.tls_certificate)
+            return
 
     def _on_signal(self) -> None:
         if self._stop is not None and self._stop.is_set():
@@ -148,6 +181,18 @@ class Server:
         """End a process that something holds. Safe: every change is durable before it is acknowledged."""
         _log.error("the shutdown did not end within %g s: ending at once", self._options.shutdown_timeout + _LAST_WORK)
         os._exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """granian, and the task that ends when it has."""
+
+    server: _Granian
+    task: asyncio.Task[None]
+
+    def stop(self) -> None:
+        """Accept no more connections, and end once the requests in progress are answered."""
+        self.server.stop()  # type: ignore[no-untyped-call]
 
 
 class _Granian(GranianServer):
@@ -186,6 +231,19 @@ class _Granian(GranianServer):
         duplicate = os.dup(self._bound.fileno())  # granian closes it
         self._sfd = duplicate  # type: ignore[assignment]
         self._shd = SocketHolder(duplicate, False, _BACKLOG)  # type: ignore[assignment, call-arg]
+
+
+def _stamps(options: ServingOptions) -> tuple[tuple[int, ...] | None, ...]:
+    """What tells whether the files of the certificate were replaced or changed; links are followed."""
+
+    def stamp(file: Path) -> tuple[int, ...] | None:
+        try:
+            found = file.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    return tuple(stamp(file) for file in (options.tls_certificate, options.tls_key, options.tls_client_ca) if file)
 
 
 def _check_tls(options: ServingOptions) -> None:

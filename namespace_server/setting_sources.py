@@ -14,7 +14,7 @@ from namespace_server.secret_texts import parse_json, parse_toml
 
 PREFIX: Final = "LANCE_NAMESPACE_"
 """What the names of the environment variables begin with."""
-CLIENT_VARIABLES: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE"))
+CLIENT_VARIABLES: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE", "CA"))
 """Variables of clients, which may stand beside those of a server."""
 _MAPS = ("storage", "vended_storage", "api_keys", "maintenance")
 _OPTION = re.compile(r"(storage|vended_storage)__(.+)")

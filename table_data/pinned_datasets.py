@@ -32,6 +32,7 @@ class DatasetSource:
         storage_options: Options of Lance for its object store.
         server: URL of the catalog server that has new options when these end, None if there is none.
         headers: Headers of the requests to it.
+        ca: PEM file of the authorities that may have signed its certificate; None for those of the system.
     """
 
     id: TableId
@@ -42,6 +43,7 @@ class DatasetSource:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     server: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca: str | None = None
 
     def open(self, namespace: Any = None) -> PinnedDataset:
         """Open it. Options that end are renewed by `namespace`, a `LanceNamespace`, or else by the server.
@@ -73,7 +75,8 @@ class DatasetSource:
         if namespace is None:
             headers = {f"header.{name}": value for name, value in self.headers.items()}
             headers["header.x-lance-catalog-version"] = str(self.catalog_version)
-            namespace = RestNamespace(uri=self.server, **headers)
+            trusted = {} if self.ca is None else {"tls.ssl_ca_cert": self.ca}
+            namespace = RestNamespace(uri=self.server, **headers, **trusted)
         return {"namespace_client": namespace, "table_id": list(self.id)}
 
 

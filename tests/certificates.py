@@ -25,7 +25,11 @@ class Certificates:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    home = tmp_path_factory.mktemp("tls")
+    return issue(tmp_path_factory.mktemp("tls"))
+
+
+def issue(home: Path) -> Certificates:
+    """A new authority and a new certificate, in the same files as before if there are some."""
     issuer_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test authority")])
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from lance.namespace import RestNamespace
+from lance_namespace import ListTablesRequest
 
+from namespace_client import Catalog, CatalogUnreachable, InvalidCall
+from namespace_client.http import HttpClient
 from namespace_server.serving import ServingOptions
-from tests.certificates import Certificates, certificates
+from tests.certificates import Certificates, certificates, issue
 from tests.rest.conftest import EchoCatalog, RunningServer
 
 __all__ = ["certificates"]
@@ -62,3 +68,68 @@ def test_files_that_cannot_be_used_are_refused_at_the_start(
     )
     with pytest.raises(ValueError, match="pem"):
         serve(EchoCatalog(), options=options)
+
+
+def test_clients_trust_the_authority_that_they_are_given(
+    server: RunningServer, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ca = str(certificates.authority)
+    with HttpClient(server.url, ca=ca)._client as client:
+        assert client.get("/v1/catalog").status_code == 200
+    with Catalog.connect(server.url) as catalog, pytest.raises(CatalogUnreachable, match="CERTIFICATE_VERIFY_FAILED"):
+        catalog.access.state()
+    profiles = tmp_path / "lance-namespace" / "profiles.toml"
+    profiles.parent.mkdir()
+    profiles.write_text(f'[p]\nurl = "{server.url}"\nca = "company.pem"\n')
+    shutil.copy(ca, profiles.parent / "company.pem")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for given in ({"ca": ca}, {"profile": "p"}):
+        with Catalog.connect(None if "profile" in given else server.url, **given) as catalog:
+            assert catalog.access.state().version >= 0
+    monkeypatch.setenv("LANCE_NAMESPACE_CA", ca)
+    with Catalog.connect(server.url) as catalog:
+        assert catalog.access.state().version >= 0
+    (tmp_path / "none.pem").write_text("nothing")
+    for wrong in ("/nowhere.pem", tmp_path / "none.pem"):
+        with pytest.raises(InvalidCall, match=f"ca {wrong}: expected a PEM file of certificates"):
+            Catalog.connect(server.url, ca=wrong)
+    with pytest.raises(InvalidCall, match="takes no ca"):
+        Catalog.connect(tmp_path, ca=ca)
+
+
+def test_stock_clients_trust_the_authority_that_they_are_given(
+    server: RunningServer, certificates: Certificates
+) -> None:
+    """As documented, and as `DatasetSource` renews storage options."""
+    trusting = RestNamespace(uri=server.url, **{"tls.ssl_ca_cert": str(certificates.authority)})
+    assert trusting.list_tables(ListTablesRequest(id=[])) is not None
+    with pytest.raises(Exception, match=r"(?i)certificate|error sending request"):
+        RestNamespace(uri=server.url).list_tables(ListTablesRequest(id=[]))
+
+
+def test_a_renewed_certificate_is_served_without_a_restart(serve: Any, tmp_path: Path) -> None:
+    """Requests go on meanwhile; files that do not fit together change nothing."""
+    first = issue(tmp_path)
+    options = ServingOptions(port=0, tls_certificate=first.certificate, tls_key=first.key)
+    url = serve(EchoCatalog(), options=options).url
+    trusting = ssl.create_default_context(cafile=str(first.authority))
+    with httpx.Client(verify=trusting) as kept:
+        assert kept.get(f"{url}/v1/catalog").status_code == 200
+        good = first.key.read_bytes()
+        first.key.write_bytes(first.certificate.read_bytes())
+        time.sleep(1.5)  # a look of the server
+        assert httpx.get(f"{url}/v1/catalog", verify=trusting).status_code == 200
+        first.key.write_bytes(good)
+        renewed = issue(tmp_path)
+        then = ssl.create_default_context(cafile=str(renewed.authority))
+        for _ in range(100):
+            try:
+                assert httpx.get(f"{url}/v1/catalog", verify=then).status_code == 200
+                break
+            except httpx.ConnectError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the new certificate is not served")
+        # Connections with the old one are ended; new ones of that client do not trust the new one.
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/v1/catalog", verify=trusting)
