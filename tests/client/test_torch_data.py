@@ -13,7 +13,7 @@ from tests.client.scene import Scene, rows
 
 torch = pytest.importorskip("torch")
 
-from namespace_client.torch_data import TablesDataset, tensors  # noqa: E402
+from namespace_client.torch_data import JoinedDataset, TablesDataset, tensors  # noqa: E402
 
 
 def made(scene: Scene) -> Catalog:
@@ -107,3 +107,57 @@ def test_columns_become_tensors_where_they_can() -> None:
     assert found["flag"].dtype == torch.bool
     assert (found["text"], found["some"]) == (["a", "b"], [1, None])
     assert (found["vector"].shape, found["vector"].dtype) == ((2, 2), torch.float32)
+
+
+def joined(scene: Scene, *, stop: int = 25) -> Catalog:
+    """Features in three fragments, and labels of some of them in another order."""
+    scene.make("features", *range(25))
+    ids = [*range(stop - 1, -1, -1)]
+    scene.catalog.create("labels", pa.table({"id": ids, "s": [f"label {number}" for number in ids]}))
+    return scene.catalog
+
+
+def test_features_and_labels_are_read_together_by_key(local: Scene) -> None:
+    catalog = joined(local)
+    dataset = JoinedDataset(catalog, ["features", "labels"], on="id", batch_size=4)
+    found = list(torch.utils.data.DataLoader(dataset, batch_size=None))
+    assert [number for batch in found for number in batch["id"].tolist()] == [*range(25)]
+    assert set(found[0]) == {"id", "v", "s"}
+    for batch in found:
+        assert list(batch["s"]) == [f"label {number}" for number in batch["id"].tolist()]
+
+
+def test_rows_without_a_match_are_left_out_or_refused(local: Scene) -> None:
+    catalog = joined(local, stop=10)
+    named = {"columns": {"labels": ["s"], "features": ["v"]}, "on": "id", "batch_size": 4}
+    found = list(JoinedDataset(catalog, ["features", "labels"], **named))
+    assert [number for batch in found for number in batch["id"].tolist()] == [*range(10)]
+    with pytest.raises(InvalidCall, match="labels: expected a row of key 10, found none"):
+        list(JoinedDataset(catalog, ["features", "labels"], missing="fail", **named))
+
+
+def test_a_join_goes_on_from_its_checkpoint(local: Scene) -> None:
+    catalog = joined(local)
+    named = {"columns": {"labels": ["s"], "features": ["v"]}, "on": "id", "batch_size": 4}
+    batches = iter(dataset := JoinedDataset(catalog, ["features", "labels"], **named))
+    first = [next(batches) for _ in range(3)]
+    again = JoinedDataset.resume(catalog, dataset.state_dict(), **named)
+    assert [number for batch in (*first, *again) for number in batch["id"].tolist()] == [*range(25)]
+
+
+def test_a_join_names_what_does_not_fit(local: Scene) -> None:
+    catalog = joined(local)
+    for named, told in (
+        ({"columns": {"labels": ["id", "s"], "features": ["v", "s"]}}, "features: expected columns among"),
+        ({"columns": {"labels": ["nosuch"], "features": ["v"]}}, "labels: expected columns among .*, found nosuch"),
+        ({"missing": "ignore"}, "missing: expected skip or fail"),
+    ):
+        with pytest.raises(InvalidCall, match=told):
+            JoinedDataset(catalog, ["features", "labels"], on="id", batch_size=4, **named)
+    local.make("twice", 1, 1)
+    with pytest.raises(InvalidCall, match="v: expected in one table only"):
+        JoinedDataset(catalog, ["features", "twice"], on="id", batch_size=4)
+    with pytest.raises(InvalidCall, match="twice: key id: expected each key once, found 1 twice"):
+        list(
+            JoinedDataset(catalog, ["features", "twice"], on="id", batch_size=4, columns={"features": [], "twice": []})
+        )
