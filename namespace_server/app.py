@@ -72,7 +72,9 @@ class Application:
         """
         check_head(scope, self.service.limits.head)
         self._guard.check(scope)
-        scope["path"] = scope["raw_path"].decode("latin-1").rstrip("/") or "/"
+        path = scope["raw_path"].decode("latin-1").rstrip("/") or "/"
+        # Of an address that ends in "/" stock clients make "//v1/...".
+        scope["path"] = path[1:] if path.startswith("//v1/") else path
         return self._routes(scope, receive, send)
 
     @asynccontextmanager

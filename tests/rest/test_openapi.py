@@ -145,8 +145,9 @@ class TestDocumentation:
         assets = re.findall(r"(?:href|src)=\"([^\"]+)\"", page.text)
         assert len(assets) >= 3
         for asset in assets:
-            assert asset.startswith("/docs/assets/")
-            assert http.get(asset).status_code == 200
+            assert asset.startswith("docs/assets/")
+            assert http.get(f"/{asset}").status_code == 200
+        assert "url: 'openapi.json'" in page.text
         assert "//" not in page.text.replace("</", "").replace("<!--", "") or "http" not in page.text
 
 
@@ -204,5 +205,11 @@ def test_the_address_alone_leads_to_the_documentation(http: httpx.Client) -> Non
     assert http.post("/").status_code == 405
 
 
+def test_a_browser_is_led_to_the_documentation_below_the_path_that_it_asked(http: httpx.Client) -> None:
+    """A proxy may serve the catalog below a path: what is told is relative to that."""
+    led = http.get("/", headers={"accept": "text/html"}, follow_redirects=False)
+    assert (led.status_code, led.headers["location"]) == (307, "docs")
+
+
 def test_the_document_calls_the_server_that_serves_it(http: httpx.Client) -> None:
-    assert [server["url"] for server in http.get("/openapi.json").json()["servers"]] == ["/"]
+    assert [server["url"] for server in http.get("/openapi.json").json()["servers"]] == ["."]

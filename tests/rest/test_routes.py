@@ -115,3 +115,14 @@ def test_wrong_methods_answer_json(http: httpx.Client, method: str, path: str, a
     response = http.request(method, path)
     assert (response.status_code, response.headers["allow"]) == (405, allowed)
     assert response.json() == {"error": f"{method} {path}: expected {allowed}", "code": 0}
+
+
+def test_an_address_that_ends_in_a_slash_reaches_the_same_routes(http: httpx.Client) -> None:
+    """Of "http://host:2333/" stock clients make "//v1/...". Nothing else is another spelling of a path."""
+    target = str(http.base_url)
+    assert httpx.get(f"{target}//v1/catalog").json() == http.get("/v1/catalog").json()
+    assert httpx.post(f"{target}//v1/namespace/a/exists", json={}).status_code == 200
+    for path in ("//health/live", "///v1/catalog", "//metrics"):
+        assert httpx.get(f"{target}{path}").status_code == 404
+    stock_client = lance_namespace.connect("rest", {"uri": f"{target}/"})
+    assert stock_client.list_tables(lance_namespace.ListTablesRequest(id=["a"])) is not None

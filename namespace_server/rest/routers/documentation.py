@@ -50,18 +50,19 @@ class Root:
 
         async def answer(exchange: Exchange) -> Response:
             if b"text/html" in exchange.headers.get(b"accept", b""):
-                return Response(status_code=307, headers={"location": "/docs", **_GUARDS})
+                return Response(status_code=307, headers={"location": "docs", **_GUARDS})
             return Response(content, media_type="application/json", headers=_GUARDS)
 
         return answer
 
 
+# Addresses are relative to that of the page: a proxy may serve all this below a path of its own.
 _SWAGGER = get_swagger_ui_html(
-    openapi_url="/openapi.json",
+    openapi_url="openapi.json",
     title="Lance namespace catalog",
-    swagger_js_url="/docs/assets/swagger-ui-bundle.js",
-    swagger_css_url="/docs/assets/swagger-ui.css",
-    swagger_favicon_url="/docs/assets/favicon.png",
+    swagger_js_url="docs/assets/swagger-ui-bundle.js",
+    swagger_css_url="docs/assets/swagger-ui.css",
+    swagger_favicon_url="docs/assets/favicon.png",
 )
 
 _INLINE = " ".join(
