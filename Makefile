@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo example test test-fast test-long test-spark-versions fuzz histories soak model check generate docs serve bench tck-report locks dist audit clean
+.PHONY: help setup demo example test test-fast test-long test-spark-versions test-install fuzz histories soak model check generate docs serve bench tck-report locks dist audit clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -49,6 +49,9 @@ test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL
 
 test-spark-versions: $(STAMP) ## SQL on the other supported versions of pyspark, installed into .cache (1 GB)
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && scripts/test_spark_versions.sh $(PYTHON_)
+
+test-install: ## install the wheel from the package index, with the newest and with the lowest of everything, and try it
+	@python3 scripts/try_install.py newest lowest
 
 fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a server over HTTP; an hour
 	@LANCE_FUZZ_EXAMPLES=900 $(PYTHON_) -m pytest tests/fuzz -s --timeout 0

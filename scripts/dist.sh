@@ -7,7 +7,7 @@ python="${1:-.venv/bin/python}"
 sbom="$(scripts/supply_chain.sh)/cyclonedx-py"
 
 rm -rf build/lib build/bdist.* dist
-"$python" -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
+LANCE_WHEEL_WITH_JAR=1 "$python" -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
 wheel=$(ls dist/*.whl)
 installed=$(mktemp -d)
 trap 'rm -rf "$installed"' EXIT

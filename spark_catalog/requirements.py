@@ -60,8 +60,8 @@ def check_jar() -> None:
     """Raise `InvalidWrite` unless this package was built with the jar of the catalog."""
     if not JAR.exists():
         raise InvalidWrite(
-            f"{JAR}: expected the jar of the catalog, found none: run scripts/build_jar.py in a source tree, or "
-            "install a wheel that was built where a JDK and pyspark are"
+            f"{JAR}: expected the jar of the catalog, found none: it is built where pyspark and a JDK are, by "
+            "`pip install --no-build-isolation` of a checkout, or by scripts/build_jar.py in a source tree"
         )
 
 

@@ -60,13 +60,13 @@ def test_a_wheel_brings_the_jar(tmp_path: Path, jar: str) -> None:
     assert _jar_of(tmp_path) == Path(jar).read_bytes()
 
 
-def test_a_wheel_without_the_jar_has_to_be_asked_for(tmp_path: Path) -> None:
+def test_without_a_compiler_a_wheel_has_no_jar_unless_it_must_have_it(tmp_path: Path) -> None:
     without_jdk = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
-    refused = _build_wheel(tmp_path / "refused", **without_jdk)
+    refused = _build_wheel(tmp_path / "refused", **without_jdk, LANCE_WHEEL_WITH_JAR="1")
     assert refused.returncode != 0
     assert "the jar of the SQL catalog of Spark cannot be built: javac was not found" in refused.stderr
     assert list((tmp_path / "refused").glob("*.whl")) == []
-    built = _build_wheel(tmp_path / "built", **without_jdk, LANCE_WHEEL_WITHOUT_JAR="1")
+    built = _build_wheel(tmp_path / "built", **without_jdk)
     assert built.returncode == 0, built.stderr
     assert _jar_of(tmp_path / "built") is None
 
