@@ -61,6 +61,7 @@ class Catalog(CatalogChanges):
         namespace: AnyName | None = None,
         api_key: str | None = None,
         token: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
         profile: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -70,9 +71,9 @@ class Catalog(CatalogChanges):
         """Connect to a server, or open a catalog in this process.
 
         What is not given is taken from the environment, and then from a profile: the target from
-        `LANCE_NAMESPACE_URL`, the key from `LANCE_NAMESPACE_API_KEY`, the token from `LANCE_NAMESPACE_TOKEN`, the name
-        of the profile from `LANCE_NAMESPACE_PROFILE`. A key that belongs to a URL there is sent to that server only.
-        Profiles are described in `namespace_client.connections`.
+        `LANCE_NAMESPACE_URL`, the key from `LANCE_NAMESPACE_API_KEY`, the token from `LANCE_NAMESPACE_TOKEN`, the
+        file of authorities from `LANCE_NAMESPACE_CA`, the name of the profile from `LANCE_NAMESPACE_PROFILE`. A key
+        that belongs to a URL there is sent to that server only. `namespace_client.connections` describes profiles.
 
         Args:
             target: URL of a server, root of a catalog to open in this process, or a `DirectoryNamespace`.
@@ -80,6 +81,8 @@ class Catalog(CatalogChanges):
                 root.
             api_key: API key of the caller, for a server.
             token: Token of the caller, for a server.
+            ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the
+                system.
             profile: Name of a profile, which goes before the environment.
             storage_options: Options of Lance for the object store of the tables. Rows are read and written by this
                 process, not by the server.
@@ -92,19 +95,22 @@ class Catalog(CatalogChanges):
             The catalog. A catalog that is opened here is closed with it, a `DirectoryNamespace` is not.
 
         Raises:
-            InvalidCall: The target is no URL and no root, or no target, or there is no such profile.
+            InvalidCall: The target is no URL and no root, or no target, or there is no such profile, or `ca` has no
+                certificates.
         """
         owned = None
         if target is None or isinstance(target, str | os.PathLike):
-            found = find_connection(target, profile=profile, api_key=api_key, token=token)
-        elif api_key is None and token is None:
+            found = find_connection(target, profile=profile, api_key=api_key, token=token, ca=ca)
+        elif api_key is None and token is None and ca is None:
             found = Connection("")
         else:
-            raise InvalidCall("a catalog in this process takes no api_key and no token")
+            raise InvalidCall("a catalog in this process takes no api_key, no token and no ca")
         options = dict(found.storage_options if storage_options is None else storage_options)
         if found.is_server:
             sent = {**found.headers, **(headers or {})}
-            access: CatalogAccess = CatalogServer(found.target, headers=sent, timeout=timeout, retries=retries)
+            access: CatalogAccess = CatalogServer(
+                found.target, headers=sent, timeout=timeout, retries=retries, ca=found.ca
+            )
         else:
             # lance_namespace, which this module imports, takes a second to import.
             from namespace_client.in_process import InProcessBackend, open_catalog
@@ -174,7 +180,10 @@ class Catalog(CatalogChanges):
         for pin in self.pins():
             if pin.name == point:
                 return pin.version
-        raise NotFound(f"there is no pin {point!r}", code=ErrorCode.TABLE_VERSION_NOT_FOUND)
+        raise NotFound(
+            f"there is no pin {point!r}: expected a catalog version, a time such as 2026-03-01T12:00, or a pin",
+            code=ErrorCode.TABLE_VERSION_NOT_FOUND,
+        )
 
     def _version_by(self, moment: datetime) -> int:
         """The newest version that was committed by a time. The versions are ascending in time: bisection."""

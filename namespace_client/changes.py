@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AlreadyExists, InvalidCall, NotFound, TableTaken
 from namespace_client.names import AnyName, Name
 from namespace_client.reads import CatalogReads
 from namespace_client.wire import CommittedBatch
-from table_data.batch_operations import BatchOperation, Json, TableReturn
+from table_data.batch_operations import BatchOperation, Json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from namespace_client.descriptions import BranchDescription, TagDescription
+    from namespace_client.results import MergeCounts
     from namespace_client.staged_transaction import Isolation
     from namespace_client.transaction import MultiTableTransaction
     from table_data.arrow.vectors import Vectors
+    from table_data.requests.merging import Matched, NotMatched, NotMatchedBySource
 
 
 class CatalogChanges(CatalogReads):
@@ -104,6 +107,107 @@ class CatalogChanges(CatalogReads):
         except TableTaken as error:
             raise AlreadyExists(str(error), code=ErrorCode.TABLE_ALREADY_EXISTS) from error
 
+    def append(self, table: AnyName, data: Any, *, branch: str | None = None, message: str | None = None) -> int:
+        """Add rows, see `MultiTableTransaction.append`. Returns the number of rows."""
+        with self.begin(message=message) as tx:
+            return tx.append(table, data, branch=branch)
+
+    def overwrite(
+        self,
+        table: AnyName,
+        data: Any,
+        *,
+        schema: pa.Schema | None = None,
+        vectors: Vectors | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> int:
+        """Replace all rows and the schema, see `MultiTableTransaction.overwrite`. Returns the number of rows."""
+        with self.begin(message=message) as tx:
+            return tx.overwrite(table, data, schema=schema, vectors=vectors, branch=branch)
+
+    def update(
+        self,
+        table: AnyName,
+        values: Mapping[str, str],
+        *,
+        where: str | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> int:
+        """Set columns to new values, see `MultiTableTransaction.update`. Returns the number of rows updated."""
+        with self.begin(message=message) as tx:
+            return tx.update(table, values, where=where, branch=branch)
+
+    def merge(
+        self,
+        table: AnyName,
+        data: Any,
+        on: str | Sequence[str],
+        *,
+        matched: Matched = "update",
+        condition: str | None = None,
+        not_matched: NotMatched = "insert",
+        not_matched_by_source: NotMatchedBySource = "keep",
+        delete_condition: str | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> MergeCounts:
+        """Merge rows by key, see `MultiTableTransaction.merge`. Without further arguments this is an upsert."""
+        with self.begin(message=message) as tx:
+            return tx.merge(
+                table,
+                data,
+                on,
+                matched=matched,
+                condition=condition,
+                not_matched=not_matched,
+                not_matched_by_source=not_matched_by_source,
+                delete_condition=delete_condition,
+                branch=branch,
+            )
+
+    def delete(self, table: AnyName, where: str, *, branch: str | None = None, message: str | None = None) -> int:
+        """Delete the rows that match, see `MultiTableTransaction.delete`. Returns the number of rows deleted."""
+        with self.begin(message=message) as tx:
+            return tx.delete(table, where, branch=branch)
+
+    def register(
+        self,
+        table: AnyName,
+        location: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Take a dataset below the root of the catalog in as a table, with its versions, branches and tags.
+
+        Nothing is copied. Afterwards only the catalog may change it.
+
+        Args:
+            table: Name of the table, which there must not be.
+            location: Directory of the dataset: a path relative to the root, or its URI or absolute path.
+            properties: Properties that the catalog stores with the table.
+            message: Text that is stored with the change.
+
+        Raises:
+            CommitRejected: The catalog refused it: with code 13 if there is no dataset, it does not lie below the root
+                in a directory of its own, or another table has or had it; 5 if the name is taken (`AlreadyExists`).
+        """
+        request: Json = {"id": list(self._path(table)), "location": self._below_root(location)}
+        request |= {"properties": dict(properties)} if properties else {}
+        self.access.change("register_table", request, message=message)
+
+    def _below_root(self, location: str) -> str:
+        """A location relative to the root, as the catalog takes it. One that lies elsewhere stays as it is."""
+        if "://" not in location and not location.startswith("/"):
+            return location.rstrip("/")
+        root = self.access.state().root
+        for prefix in (root, unquote(root.removeprefix("file://"))):
+            if location.startswith(f"{prefix}/"):
+                return unquote(location[len(prefix) + 1 :]) if "://" in location else location[len(prefix) + 1 :]
+        return location
+
     def drop(
         self, table: AnyName, *, missing_ok: bool = False, purge: bool = False, message: str | None = None
     ) -> None:
@@ -145,11 +249,13 @@ class CatalogChanges(CatalogReads):
             message: Text that is stored with the change.
 
         Raises:
-            CommitRejected: The catalog refused it: with code 4 if none of that name can come back, 5 if the new name is
-                taken, 1 if there is no such namespace.
+            NotFound: None of that name can come back (code 4), or there is no such namespace (1).
+            AlreadyExists: The name is taken (5).
         """
-        old = self._path(table)
-        self._commit(TableReturn(old, old if new_name is None else self._path(new_name), tombstone), message=message)
+        request: Json = {"id": list(self._path(table))}
+        request |= {} if new_name is None else {"new_id": list(self._path(new_name))}
+        request |= {} if tombstone is None else {"tombstone_id": tombstone}
+        self.access.change("undrop_table", request, message=message)
 
     # -- tags
 

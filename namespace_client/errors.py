@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from table_data.errors import ClientError, InvalidCall, WorkFailed
+from table_data.requests.field_paths import dotted
 
 __all__ = [
     "AccessRefused",
@@ -67,7 +68,7 @@ class Conflict:
     redo: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        name = "$".join(self.table) + (f" (branch {self.branch})" if self.branch else "")
+        name = dotted(self.table) + (f" (branch {self.branch})" if self.branch else "")
         redo = f"; redo {', '.join(self.redo)}" if self.redo else ""
         return f"{name}: built on version {self.expected}, found {self.actual}: {self.reason}{redo}"
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from namespace_client.errors import InvalidCall
 from table_data.batch_operations import DELIMITER, TableId
-from table_data.requests.field_paths import parse_path
+from table_data.requests.field_paths import dotted, parse_path
 
 AnyName = str | Sequence[str]
 
@@ -22,7 +22,7 @@ class Name(tuple[str, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        return ".".join(f"`{part}`" if "." in part else part for part in self)
+        return dotted(self)
 
 
 def absolute(name: AnyName, namespace: Sequence[str] = (), what: str = "table") -> TableId:

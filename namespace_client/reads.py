@@ -130,6 +130,47 @@ class CatalogReads:
             chosen = None if columns is None else list(columns)
             return opened.dataset().to_table(columns=chosen, filter=filter, limit=limit, batch_size_bytes=BATCH_BYTES)
 
+    def search(
+        self,
+        table: AnyName,
+        query: str | Sequence[float] | Any,
+        *,
+        column: str | None = None,
+        k: int = 10,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: A002 - the name in pylance
+        branch: str | None = None,
+        tag: str | None = None,
+        version: int | None = None,
+    ) -> pa.Table:
+        """The rows nearest to a vector, or those that a full-text search finds, the best first.
+
+        Args:
+            table: Name of the table.
+            query: A vector (a list or an array of numbers), or words. Words need a full-text index of the column.
+            column: The column of vectors or of text; it may be left out where the table has one column of vectors, or
+                for words, which are then looked for in all columns with such an index.
+            k: How many rows at most.
+            columns: Names of the columns, all columns if None. `_distance`, or `_score` for words, is added.
+            filter: SQL expression or pyarrow expression; only rows that match are searched.
+            branch: Name of a branch.
+            tag: Name of a tag, for the version that it names. Not together with `branch` or `version`.
+            version: Number of a version, the newest if None.
+
+        Raises:
+            InvalidCall: There is no such column, several could be meant, or the vector has another length.
+        """
+        from table_data.pylance_errors import explained
+        from table_data.queries.searches import search_options
+
+        opened = self._open(table, branch, tag, version)
+        with explained(f"search of {Name(opened.state.id)}"):
+            opened.require_head()
+            dataset = opened.dataset()
+            options, score = search_options(dataset.schema, query, column, k)
+            chosen = None if columns is None else [*columns, score]
+            return dataset.to_table(columns=chosen, filter=filter, prefilter=filter is not None, **options)
+
     def dataset(
         self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
     ) -> lance.LanceDataset:

@@ -36,6 +36,7 @@ from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
 from table_data.errors import BaseVersionGone, WorkFailed
 from table_data.pylance_errors import explained
+from table_data.requests.field_paths import dotted
 from table_data.table_changes import TableChanges
 
 INTENT_AFTER: Final = timedelta(minutes=1)
@@ -291,7 +292,7 @@ class StagedTransaction:
         """
         table_id = self._id(table)
         if self._find(table_id, None) is not None:
-            raise InvalidCall(f"{DELIMITER.join(table_id)} exists: expected a new table")
+            raise InvalidCall(f"{dotted(table_id)} exists: expected a new table")
         changes = self._new_changes(table_id, properties, stable_row_ids, location)
         self._take_up((table_id, None), changes)
         return changes.state
@@ -359,7 +360,7 @@ class StagedTransaction:
             except CommitRejected as error:
                 if error.code != ErrorCode.TABLE_BRANCH_NOT_FOUND:
                     raise
-                raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
+                raise InvalidCall(f"{dotted(table_id)}: {error}") from error
             if state is not None:
                 changes = _FoundTable(self._access, state, self._options or state.storage_options)
                 self._take_up((table_id, branch), changes)
@@ -374,9 +375,7 @@ class StagedTransaction:
         table_id = self._id(table)
         changes = self._find(table_id, branch)
         if changes is None:
-            raise InvalidCall(
-                f"{DELIMITER.join(table_id)}: no such table at catalog version {self.catalog_version}; create it"
-            )
+            raise InvalidCall(f"{dotted(table_id)}: no such table at catalog version {self.catalog_version}; create it")
         return changes
 
     def _new_changes(

@@ -532,6 +532,9 @@ def explain(error: ValidationError) -> str:
     return "; ".join(
         f"{item['loc'][0]}: no such setting{suggestion(str(item['loc'][0]), '', Settings.model_fields)}"
         if item["type"] == "extra_forbidden"
+        else f"{item['loc'][0]}: expected a value, found none: give --{str(item['loc'][0]).replace('_', '-')} or "
+        f"{PREFIX}{str(item['loc'][0]).upper()}"
+        if item["type"] == "missing" and len(item["loc"]) == 1
         else f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
         for item in error.errors(include_input=False, include_url=False, include_context=False)
     )

@@ -21,6 +21,10 @@ class SessionError(Exception):
     """The server cannot be tested at all; the text says why."""
 
 
+class SessionUnreachable(SessionError):
+    """The server does not answer."""
+
+
 class Session:
     """A server under test. Entering makes the kit's namespace and finds out what is served; leaving removes it.
 
@@ -97,7 +101,8 @@ class Session:
         try:
             answer = self.client.call("create_namespace", self.root, {})
         except CheckFailed as error:
-            raise SessionError(f"{self.client.url}: {error}") from error
+            answered = error.exchange is not None and error.exchange.status
+            raise (SessionError if answered else SessionUnreachable)(f"{self.client.url}: {error}") from error
         if not answer.is_success:
             raise SessionError(f"{self.client.url}: the kit cannot make its namespace\n{answer.exchange.render()}")
 

@@ -124,7 +124,9 @@ def explained(what: str, find_damage: Callable[[], str | None] | None = None) ->
             raise WorkFailed(
                 f"{what}: {named} is damaged ({_plain(damage) if damage else plain_text(error)})"
             ) from error
-        raise kind(f"{what}: {plain_text(error)}") from error
+        # What is wrong with a call is in the call: frames of pylance would only hide it.
+        is_of_the_call = issubclass(kind, InvalidCall) and kind is not VersionGone
+        raise kind(f"{what}: {plain_text(error)}") from (None if is_of_the_call else error)
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise

@@ -32,7 +32,6 @@ from lance_core.transaction.reachable import fragment_files, reachable_files
 from lance_core.versions import read_version
 from table_data import staging
 from table_data.batch_operations import (
-    DELIMITER,
     StagedOperation,
     TableDeclaration,
     TableState,
@@ -42,6 +41,7 @@ from table_data.batch_operations import (
 from table_data.composition import Composition, Step, compose, take_step
 from table_data.errors import BaseVersionGone, ClientError, InvalidCall, VersionGone
 from table_data.pylance_errors import storage_failed
+from table_data.requests.field_paths import dotted
 
 if TYPE_CHECKING:
     import lance
@@ -98,7 +98,7 @@ class TableChanges:
     @property
     def name(self) -> str:
         """The table and its branch, for messages."""
-        name = DELIMITER.join(self.state.id)
+        name = dotted(self.state.id)
         return name if self.state.branch is None else f"{name} (branch {self.state.branch})"
 
     @property

@@ -26,8 +26,8 @@ from namespace_server.cli import (
     rows,
     tables,
 )
-from namespace_server.cli.command import Command, VerboseCommand
-from namespace_server.cli.connection import CatalogCommand
+from namespace_server.cli.command import Run, command, verbose_command
+from namespace_server.cli.connection import catalog_command
 
 cli = typer.Typer(
     name="lance-namespace",
@@ -62,7 +62,7 @@ def main(
     del version  # handled by its callback
 
 
-_CATALOG: tuple[Callable[..., None], ...] = (
+_CATALOG: tuple[Run, ...] = (
     listing.ls,
     listing.show,
     rows.read,
@@ -71,10 +71,11 @@ _CATALOG: tuple[Callable[..., None], ...] = (
     history.log,
     history.diff,
     changes.create,
+    changes.register,
     changes.drop,
     changes.rename,
 )
-_KEPT: tuple[Callable[..., None], ...] = (
+_KEPT: tuple[Run, ...] = (
     keeping.dropped,
     keeping.undrop,
     keeping.pins,
@@ -86,20 +87,22 @@ _KEPT: tuple[Callable[..., None], ...] = (
 )
 
 
-def _add(panel: str, kind: type[Command], *commands: Callable[..., None]) -> None:
-    for command in commands:
-        cli.command(cls=kind, rich_help_panel=panel)(command)
+def _add(panel: str, kind: Callable[[Run], Run], *functions: Run) -> None:
+    for function in functions:
+        cli.command(rich_help_panel=panel)(kind(function))
 
 
 _TABLES, _SERVER = "Namespaces, tables and rows", "A server"
-_add(_TABLES, CatalogCommand, *_CATALOG)
+_add(_TABLES, catalog_command, *_CATALOG)
 for _group, _name in ((changes.tag_commands, "tag"), (changes.branch_commands, "branch")):
     cli.add_typer(_group, name=_name, rich_help_panel=_TABLES)
-_add("What is kept", CatalogCommand, *_KEPT)
-_add(_SERVER, Command, catalogs.serve, catalogs.adopt)
-_add(_SERVER, VerboseCommand, check.check, catalogs.migrate, conformance.tck)
+_add("What is kept", catalog_command, *_KEPT)
+_add(_SERVER, command, catalogs.serve, catalogs.adopt)
+_add(_SERVER, catalog_command, check.check)
+_add(_SERVER, verbose_command, catalogs.migrate, conformance.tck)
 cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
 cli.add_typer(keys.key_commands, name="keys", rich_help_panel=_SERVER)
-_add("Care of a catalog", VerboseCommand, collection.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
-_add("Backup", VerboseCommand, backup.backup, backup.backups, backup.verify_backup, backup.restore)
-_add("Tables by path", VerboseCommand, tables.inspect, tables.compact, tables.cleanup)
+_add("Care of a catalog", catalog_command, collection.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
+_add("Backup", catalog_command, backup.backup)
+_add("Backup", verbose_command, backup.backups, backup.verify_backup, backup.restore)
+_add("Tables by path", verbose_command, tables.inspect, tables.compact, tables.cleanup)

@@ -12,6 +12,7 @@ import typer
 
 from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.cli.connection import CatalogTarget, opened_root, root_options, take_root
 from namespace_server.cli.moments import parse_point, shown_moment
 from namespace_server.cli.options import (
     AsJson,
@@ -19,7 +20,6 @@ from namespace_server.cli.options import (
     StorageOptions,
     TableManifestStore,
     commit_handler,
-    opened_catalog,
     storage_options,
 )
 from namespace_server.cli.output import print_report
@@ -44,8 +44,14 @@ _DestinationOptions = Annotated[
 
 
 def backup(
-    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
-    destination: _Destination,
+    context: typer.Context,
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ROOT] DESTINATION",
+            help="Directory or URI of backups, of this catalog alone. Before it the root, in place of --root.",
+        ),
+    ],
     at: Annotated[
         str | None,
         typer.Option(metavar="POINT", help="Catalog version, time such as 2026-11-26T10:00Z, or pin (the newest)."),
@@ -61,11 +67,7 @@ def backup(
             help="Leave files that tables name elsewhere, by base paths or blobs, where they are; else refused.",
         ),
     ] = False,
-    as_json: AsJson = False,
-    durability: Durability = None,
-    storage_option: StorageOptions = None,
     destination_option: _DestinationOptions = None,
-    manifest_store: TableManifestStore = None,
 ) -> None:
     """Back up one version of a catalog: its rows, and all files of its tables.
 
@@ -73,15 +75,17 @@ def backup(
     each is read back and compared. The record of the backup is written last. After a crash at any moment the same
     command goes on where the other ended.
     """
+    [destination] = take_root(context, arguments, ("DESTINATION",))
+    target: CatalogTarget = context.obj
     with (
-        opened_catalog(root, storage_option, manifest_store, durability) as catalog,
-        _opened(destination, destination_option or storage_option, durability) as store,
+        opened_root(context) as catalog,
+        _opened(destination, destination_option or list(target.storage_option), target.durability) as store,
         ProgressLine() as progress,
     ):
         from lance_core.storage.opening import open_store
         from namespace_server.directory.backup import BackupRun
 
-        options = storage_options(storage_option)
+        options = dict(root_options(context))
         run = BackupRun(
             catalog,
             store,
@@ -92,7 +96,7 @@ def backup(
             storage_options=options,
         )
         done = run.make(_version_at(catalog, at))
-    if as_json:
+    if target.as_json:
         typer.echo(json.dumps({**done.record.as_json(), "copied": done.copied, "written": done.written}, indent=2))
         return
     for left_out in done.record.left_out:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from namespace_server.cli.options import (
-    Config,
-    Durability,
-    LogLevel,
-    ManifestStore,
-    Root,
-    StorageOptions,
-    TableManifestStore,
-    commit_handler,
-    duration,
-    storage_options,
-)
+from lance_core.amounts import counted
+from namespace_server.cli.command import refusal
+from namespace_server.cli.connection import RootArgument, opened_store, table_paths, take_root
+from namespace_server.cli.options import Config, Durability, LogLevel, ManifestStore, Root, duration
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
@@ -98,16 +91,30 @@ def migrate(
     revision: Annotated[
         str, typer.Option(help="Where to: head, base (nothing of ours), or a revision in between.")
     ] = "head",
+    yes: Annotated[
+        bool, typer.Option("-y", "--yes", help="Do not ask, where tables are dropped with what is in them.")
+    ] = False,
 ) -> None:
-    """Give a database the schema of a manifest store, or move it to another revision, up or down. All or nothing."""
-    from namespace_server.store.schema import migrate as move  # SQLAlchemy is loaded only where it is used
+    """Give a database the schema of a manifest store, or move it to another revision, up or down. All or nothing.
 
+    Down to `base` the rows are dropped that decide commits: it asks first. End the servers that use the database.
+    """
+    from namespace_server.store.schema import migrate as move  # SQLAlchemy is loaded only where it is used
+    from namespace_server.store.schema import rows_lost
+
+    if not yes and (held := rows_lost(manifest_store, revision)):
+        lost = f"{counted(held, 'row')}, which decide the commits of all catalogs that use this database"
+        if not sys.stdin.isatty():
+            raise refusal(f"--revision {revision}: expected --yes, since it drops {lost}")
+        if not typer.confirm(f"Drop {lost}?", err=True):
+            raise refusal(f"--revision {revision}: nothing was dropped")
     before, after = move(manifest_store, revision)
     typer.echo(f"schema {after or 'none'}" + (", as before" if before == after else f", was {before or 'none'}"))
 
 
 def orphans(
-    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    context: typer.Context,
+    arguments: RootArgument = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,9 +131,6 @@ def orphans(
             "committed yet.",
         ),
     ] = "7d",
-    as_json: Annotated[bool, typer.Option("--json", help="Everything that was found, as JSON.")] = False,
-    storage_option: StorageOptions = None,
-    manifest_store: TableManifestStore = None,
 ) -> None:
     """List the files of a catalog's tables that nothing names: neither a row of the catalog nor a manifest.
 
@@ -134,24 +138,13 @@ def orphans(
     and writers may go on. Younger files are only counted. Files of unknown names, tables whose manifests cannot be
     understood, and directories of no table are reported and not judged.
     """
-    with commit_handler(manifest_store) as handler:
-        from lance_core.commit.handlers.handler import handle
-        from lance_core.storage.opening import open_store
-        from namespace_client.names import absolute
-        from namespace_server.directory.orphans import find_orphans
+    from namespace_server.directory.orphans import find_orphans
 
-        with (
-            closing(handle(open_store(root, storage_options(storage_option)), handler)) as store,
-            ProgressLine() as progress,
-        ):
-            report = find_orphans(
-                store,
-                now=datetime.now(UTC),
-                older_than=duration("--older-than", older_than),
-                tables=[absolute(name) for name in table or ()],
-                progress=progress,
-            )
-    print_report(report, as_json=as_json)
+    take_root(context, arguments, ())
+    least, tables = duration("--older-than", older_than), table_paths(context, table)
+    with opened_store(context) as store, ProgressLine() as progress:
+        report = find_orphans(store, now=datetime.now(UTC), older_than=least, tables=tables, progress=progress)
+    print_report(report, as_json=context.obj.as_json)
 
 
 @contextmanager

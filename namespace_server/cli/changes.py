@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from namespace_server.cli.command import refusal
-from namespace_server.cli.connection import CatalogCommand, connected
+from namespace_server.cli.connection import catalog_command, connected, table_paths
 from namespace_server.cli.listing import BranchName, Version
 from namespace_server.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from namespace_client import Catalog
 
 Message = Annotated[str | None, typer.Option("-m", "--message", help="Text that is kept with the change, for `log`.")]
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="A table: shop.orders.")]
@@ -52,15 +56,33 @@ def create(
     given = {key: value for key, _, value in pairs}
     columns = None if schema is None else _read_schema(schema)
     with connected(context, new=True) as catalog:
-        from namespace_client.names import absolute
-
-        if parents and len(path := absolute(name)) > 1:
+        if parents and len(path := table_paths(context, [name])[0]) > 1:
             catalog.ensure_namespace(path[:-1])
         if columns is None:
             catalog.create_namespace(name, properties=given, exist_ok=exist_ok, message=message)
         else:
             catalog.create(name, schema=columns, properties=given, message=message)
     say(context, f"{name}: created", name=name)
+
+
+def register(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The new name: shop.orders.")],
+    location: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOCATION", help="Directory of a dataset below the catalog's root: relative to it, or its URI."
+        ),
+    ],
+    message: Message = None,
+) -> None:
+    """Take a dataset that lies below the root of a catalog in as a table, with its versions, branches and tags.
+
+    Nothing is copied or moved. A root that is no catalog yet is taken over as a whole by `adopt`.
+    """
+    with connected(context) as catalog:
+        catalog.register(table, location, message=message)
+    say(context, f"{table}: registered, {location}", name=table)
 
 
 def drop(
@@ -86,8 +108,23 @@ def drop(
         if namespace:
             catalog.drop_namespace(name, cascade=cascade, missing_ok=missing_ok, purge=purge, message=message)
         else:
-            catalog.drop(name, missing_ok=missing_ok, purge=purge, message=message)
+            with _hinting(catalog, name):
+                catalog.drop(name, missing_ok=missing_ok, purge=purge, message=message)
     say(context, f"{name}: dropped", name=name)
+
+
+@contextmanager
+def _hinting(catalog: Catalog, name: str) -> Iterator[None]:
+    """Within it a table is changed that may not be there, but a namespace of its name."""
+    from namespace_client import NotFound
+
+    try:
+        yield
+    except NotFound as error:
+        with suppress(NotFound):
+            catalog.namespaces(name)
+            raise refusal(f"{name} is a namespace: drop it with --namespace") from error
+        raise
 
 
 def rename(
@@ -102,7 +139,8 @@ def rename(
     say(context, f"{table}: is {new_name}", name=new_name)
 
 
-@tag_commands.command("list", cls=CatalogCommand)
+@tag_commands.command("list")
+@catalog_command
 def list_tags(context: typer.Context, table: Table) -> None:
     """List the tags of a table."""
     with connected(context) as catalog:
@@ -117,7 +155,8 @@ def list_tags(context: typer.Context, table: Table) -> None:
 TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
 
 
-@tag_commands.command("create", cls=CatalogCommand)
+@tag_commands.command("create")
+@catalog_command
 def create_tag(
     context: typer.Context,
     table: Table,
@@ -132,7 +171,8 @@ def create_tag(
     say(context, f"{table}: tag {tag} created", name=tag)
 
 
-@tag_commands.command("move", cls=CatalogCommand)
+@tag_commands.command("move")
+@catalog_command
 def move_tag(
     context: typer.Context,
     table: Table,
@@ -147,7 +187,8 @@ def move_tag(
     say(context, f"{table}: tag {tag} moved", name=tag)
 
 
-@tag_commands.command("delete", cls=CatalogCommand)
+@tag_commands.command("delete")
+@catalog_command
 def delete_tag(context: typer.Context, table: Table, tag: TagArgument, message: Message = None) -> None:
     """Delete a tag. The version stays until it expires."""
     with connected(context) as catalog:
@@ -155,7 +196,8 @@ def delete_tag(context: typer.Context, table: Table, tag: TagArgument, message: 
     say(context, f"{table}: tag {tag} deleted", name=tag)
 
 
-@branch_commands.command("list", cls=CatalogCommand)
+@branch_commands.command("list")
+@catalog_command
 def list_branches(context: typer.Context, table: Table) -> None:
     """List the branches of a table, without main."""
     with connected(context) as catalog:
@@ -170,7 +212,8 @@ def list_branches(context: typer.Context, table: Table) -> None:
 BranchArgument = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 
 
-@branch_commands.command("create", cls=CatalogCommand)
+@branch_commands.command("create")
+@catalog_command
 def create_branch(
     context: typer.Context,
     table: Table,
@@ -185,7 +228,8 @@ def create_branch(
     say(context, f"{table}: branch {branch} created", name=branch)
 
 
-@branch_commands.command("delete", cls=CatalogCommand)
+@branch_commands.command("delete")
+@catalog_command
 def delete_branch(context: typer.Context, table: Table, branch: BranchArgument, message: Message = None) -> None:
     """Delete a branch with its versions."""
     with connected(context) as catalog:

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli.command import ExitStatus, refusal
-from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, duration, opened_catalog
+from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
+from namespace_server.cli.options import duration
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
-_Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")]
-
 
 def gc(
-    root: _Root,
+    context: typer.Context,
+    arguments: RootArgument = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would go.")] = False,
     table: Annotated[
         list[str] | None,
@@ -50,10 +50,6 @@ def gc(
     max_time: Annotated[
         str | None, typer.Option(metavar="TIME", help="Begin no removal after so long: 90m, 2h. The next run goes on.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
-    durability: Durability = None,
-    storage_option: StorageOptions = None,
-    manifest_store: TableManifestStore = None,
 ) -> None:
     """Remove from a catalog what nothing needs any more.
 
@@ -68,22 +64,19 @@ def gc(
         raise refusal(f"--set {wrong[0]}: expected NAME=VALUE")
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
     settings = {name: value for name, _, value in given}
-    with (
-        opened_catalog(root, storage_option, manifest_store, durability) as catalog,
-        ProgressLine() as progress,
-    ):
-        from namespace_client.names import absolute
+    take_root(context, arguments, ())
+    with opened_root(context) as catalog, ProgressLine() as progress:
         from namespace_server.directory.collection.run import Collector
         from namespace_server.directory.collection.sweep import Budget
 
         collector = Collector(catalog, progress=progress)
-        tables = [absolute(name) for name in table or ()]
+        tables = table_paths(context, table)
         if dry_run:
             report = collector.estimate(settings, everywhere=not changed, tables=tables)
         else:
             budget = Budget(max_removals, until)
             report = collector.collect(settings, budget, everywhere=not changed, tables=tables)
-    print_report(report, as_json=as_json)
+    print_report(report, as_json=context.obj.as_json)
     if report.refused:
         from lance_core.amounts import counted
 

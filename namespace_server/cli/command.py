@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any, Final, Self
+from functools import wraps
+from typing import Annotated, Any, Final, Self
 
 import typer
-from typer.core import TyperCommand, TyperOption
+
+Run = Callable[..., None]
+"""The function of a command."""
 
 
 class ExitStatus(IntEnum):
@@ -34,36 +38,61 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130, "Ctrl-C ended the command; what it had committed stays"
 
 
-class Command(TyperCommand):
+def command(function: Run) -> Run:
     """A command whose errors are one line on standard error, and a status of `ExitStatus`."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+    @wraps(function)
+    def run(*arguments: Any, **given: Any) -> None:
         with refusing():
-            return super().invoke(ctx)
+            function(*arguments, **given)
+
+    run.__doc__ = _flowing(function)
+    return run
 
 
-class VerboseCommand(Command):
-    """A command that logs as `-v` says. Those that load the settings of a server take the level from there."""
+def verbose_command(function: Run) -> Run:
+    """A command that logs as `-v` says, and refuses an environment that is wrong.
 
-    def __init__(self, *arguments: Any, **given: Any) -> None:
-        super().__init__(*arguments, **given)
-        self.params.append(
-            TyperOption(
-                param_decls=["-v", "--verbose"],
-                count=True,
-                metavar="",
-                expose_value=False,
-                callback=lambda _context, _parameter, count: _log(count),
-                help="Log to standard error; twice: in full.",
-            )
-        )
+    Commands that load the settings of a server take the level of the log from there.
+    """
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless the environment is wrong."""
+    @wraps(function)
+    def run(*arguments: Any, verbose: int = 0, **given: Any) -> None:
         with refusing():
+            if verbose:
+                _log(verbose)
             server_environment()
-        return super().invoke(ctx)
+            function(*arguments, **given)
+
+    run.__doc__ = _flowing(function)
+    return with_options(run, function, {"verbose": (_Verbose, 0)})
+
+
+def _flowing(function: Run) -> str:
+    """The text of a command, each paragraph in one line: typer would keep the line ends of the source."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+_Verbose = Annotated[
+    int, typer.Option("-v", "--verbose", count=True, metavar="", help="Log to standard error; twice: in full.")
+]
+
+
+def with_options(run: Run, function: Run, added: Mapping[str, tuple[Any, Any]]) -> Run:
+    """Give a command further options, each by its name, with its annotation and default.
+
+    Typer learns the options of a command from the signature of its function: that is its public interface.
+    """
+    own = inspect.signature(function, eval_str=True)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in added.items()
+    ]
+    parameters = [*own.parameters.values(), *options]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 def refusal(message: str, status: ExitStatus = ExitStatus.REFUSED) -> typer.Exit:
@@ -86,7 +115,7 @@ def server_environment() -> dict[str, Any]:
 
 
 _PREFIX: Final = "LANCE_NAMESPACE_"
-_NAMES_A_CATALOG: Final = frozenset(f"{_PREFIX}{name}" for name in ("ROOT", "URL", "API_KEY", "TOKEN", "PROFILE"))
+_NAMES_A_CATALOG: Final = frozenset(f"{_PREFIX}{name}" for name in ("ROOT", "URL", "API_KEY", "TOKEN", "PROFILE", "CA"))
 
 
 @contextmanager
@@ -139,7 +168,6 @@ def _text(error: Exception) -> str:
 
 
 def _log(count: int) -> None:
-    if count:
-        from namespace_server.logs import configure_logs
+    from namespace_server.logs import configure_logs
 
-        configure_logs("info" if count == 1 else "debug", "text")
+    configure_logs("info" if count == 1 else "debug", "text")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from namespace_server.cli.command import VerboseCommand, refusal
+from namespace_server.cli.command import refusal, verbose_command
 from namespace_server.cli.options import AsJson, Config, Root
 from namespace_server.cli.output import print_json, print_table
 
@@ -36,7 +36,8 @@ class SettingInForce:
     source: str
 
 
-@config_commands.command(cls=VerboseCommand)
+@config_commands.command()
+@verbose_command
 def show(
     root: Root = None,
     config: Config = None,

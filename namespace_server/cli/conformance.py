@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.command import refusal
+from namespace_server.cli.command import ExitStatus, refusal
 
 
 def tck(
@@ -32,10 +32,10 @@ def tck(
 
     The checks work in a namespace of their own with a random name, which is removed at the end, also after Ctrl-C. What
     the server does not serve is skipped by name. Exit status 0: nothing failed; 1: a check failed; 2: the server cannot
-    be checked; 130: interrupted.
+    be checked; 5: it does not answer; 130: interrupted.
     """
     from namespace_tck.command import list_checks, run
-    from namespace_tck.session import SessionError
+    from namespace_tck.session import SessionError, SessionUnreachable
 
     try:
         if list_only:
@@ -44,6 +44,8 @@ def tck(
             raise refusal("--url: expected the address of a server")
         else:
             status = run(url, header or (), only or (), junit, typer.echo)
+    except SessionUnreachable as error:
+        raise refusal(str(error), ExitStatus.UNAVAILABLE) from error
     except (SessionError, ValueError, OSError) as error:
         raise refusal(str(error)) from error
     raise typer.Exit(status)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperOption
 
-from namespace_server.cli.command import VerboseCommand, refusal
-from namespace_server.cli.options import opened_catalog, storage_options
+from namespace_server.cli.command import Run, refusal, verbose_command, with_options
+from namespace_server.cli.options import commit_handler, opened_catalog, storage_options
 
 if TYPE_CHECKING:
+    from lance_core.storage.port import ObjectStore
     from namespace_client import Catalog
+    from namespace_client.connections import Connection
+    from namespace_server.directory.catalog import StoredCatalog
 
 _SERVER: Final = ("http://", "https://")
 
@@ -31,65 +36,87 @@ class CatalogTarget:
     profile: str | None = None
     api_key: str | None = None
     token: str | None = None
+    ca: Path | None = None
     storage_option: tuple[str, ...] = ()
     manifest_store: str | None = None
     durability: str | None = None
     as_json: bool = False
     is_given: bool = False
 
-
-_NAMES_A_CATALOG: Final = ("url", "root", "profile")
-_OPTIONS: Final[tuple[dict[str, Any], ...]] = (
-    {"param_decls": ["--url"], "envvar": "LANCE_NAMESPACE_URL", "help": "Address of the catalog's server."},
-    {
-        "param_decls": ["--root"],
-        "envvar": "LANCE_NAMESPACE_ROOT",
-        "help": "Directory or URI of the catalog, to work without a server.",
-    },
-    {
-        "param_decls": ["--profile"],
-        "envvar": "LANCE_NAMESPACE_PROFILE",
-        "help": "Name of a profile in the user's configuration.",
-    },
-    {"param_decls": ["--api-key"], "help": "API key for the server, over LANCE_NAMESPACE_API_KEY."},
-    {"param_decls": ["--token"], "help": "Bearer token for the server, over LANCE_NAMESPACE_TOKEN."},
-    {
-        "param_decls": ["--storage-option"],
-        "multiple": True,
-        "help": "NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.",
-    },
-    {
-        "param_decls": ["--manifest-store"],
-        "envvar": "LANCE_NAMESPACE_MANIFEST_STORE",
-        "help": "Database that decides commits, if one does; with --root.",
-    },
-    {
-        "param_decls": ["--durability"],
-        "help": "fsync: a commit is on the disk before the command ends; none: it is not. With --root.",
-    },
-    {"param_decls": ["--json", "as_json"], "is_flag": True, "help": "Print one JSON document."},
-)
+    @classmethod
+    def of(cls, given: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> CatalogTarget:
+        """The target that options name, or else the environment."""
+        is_given = any(given[name] is not None for name in _VARIABLES)
+        named = {} if is_given else {name: environment.get(variable) for name, variable in _VARIABLES.items()}
+        options = tuple(given["storage_option"] or ())
+        return cls(**{**given, **named, "storage_option": options}, is_given=is_given)
 
 
-class CatalogCommand(VerboseCommand):
-    """A command on a catalog. Its function takes a `typer.Context`, whose `obj` is the `CatalogTarget`."""
-
-    def __init__(self, *arguments: Any, **given: Any) -> None:
-        super().__init__(*arguments, **given)
-        self.params += [TyperOption(rich_help_panel="Catalog", **each) for each in _OPTIONS]
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command with its catalog."""
-        given = {name: ctx.params.pop(name) for name in _FIELDS & ctx.params.keys()}
-        is_option = {name: ctx.get_parameter_source(name).name == "COMMANDLINE" for name in _NAMES_A_CATALOG}
-        if any(is_option.values()):  # an option counts more than the environment
-            given |= {name: None for name, is_one in is_option.items() if not is_one}
-        given["storage_option"] = tuple(given["storage_option"] or ())
-        ctx.obj = CatalogTarget(**given, is_given=any(is_option.values()))
-        return super().invoke(ctx)
+_VARIABLES: Final = {name: f"LANCE_NAMESPACE_{name.upper()}" for name in ("url", "root", "profile")}
+"""What names a catalog, each with its variable of the environment."""
 
 
-_FIELDS: Final = frozenset(each.name for each in fields(CatalogTarget))
+def _option(kind: Any, *names: str, default: Any = None, **given: Any) -> tuple[Any, Any]:
+    return Annotated[kind, typer.Option(*names, rich_help_panel="Catalog", **given)], default
+
+
+_OPTIONS: Final[Mapping[str, tuple[Any, Any]]] = {
+    "url": _option(str | None, "--url", help="Address of the catalog's server; else LANCE_NAMESPACE_URL."),
+    "root": _option(
+        str | None,
+        "--root",
+        help="Directory or URI of the catalog, to work without a server; else LANCE_NAMESPACE_ROOT.",
+    ),
+    "profile": _option(
+        str | None, "--profile", help="Name of a profile in the user's configuration; else LANCE_NAMESPACE_PROFILE."
+    ),
+    "api_key": _option(str | None, "--api-key", help="API key for the server, over LANCE_NAMESPACE_API_KEY."),
+    "token": _option(str | None, "--token", help="Bearer token for the server, over LANCE_NAMESPACE_TOKEN."),
+    "ca": _option(
+        Path | None,
+        "--ca",
+        metavar="FILE",
+        help="PEM file of the authorities that may have signed the server's certificate, in place of those of the "
+        "system; over LANCE_NAMESPACE_CA.",
+        dir_okay=False,
+    ),
+    "storage_option": _option(
+        list[str] | None,
+        "--storage-option",
+        help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.",
+        show_default=False,
+    ),
+    "manifest_store": _option(
+        str | None,
+        "--manifest-store",
+        envvar="LANCE_NAMESPACE_MANIFEST_STORE",
+        show_envvar=False,
+        help="Database that decides commits, if one does; with --root.",
+    ),
+    "durability": _option(
+        str | None,
+        "--durability",
+        help="fsync: a commit is on the disk before the command ends; none: it is not. With --root.",
+    ),
+    "as_json": _option(bool, "--json", default=False, help="Print one JSON document."),
+}
+
+
+def catalog_command(function: Run) -> Run:
+    """A command on a catalog. Its function takes a `context`, whose `obj` is the `CatalogTarget`."""
+
+    @wraps(function)
+    def run(*arguments: Any, context: typer.Context, **given: Any) -> None:
+        context.obj = CatalogTarget.of({name: given.pop(name) for name in _OPTIONS})
+        function(*arguments, context=context, **given)
+
+    return verbose_command(with_options(run, function, _OPTIONS))
+
+
+RootArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ROOT]", help="Root of the catalog, in place of --root.", show_default=False),
+]
 
 
 @contextmanager
@@ -99,36 +126,70 @@ def connected(context: typer.Context, *, new: bool = False) -> Iterator[Catalog]
     A root without a catalog is refused, since it may be mistyped; with `new` the first change makes the catalog there.
     """
     found: CatalogTarget = context.obj
-    named = [name for name in _NAMES_A_CATALOG if getattr(found, name) is not None]
-    if not named or ("root" in named and len(named) > 1):
-        told = " and ".join(f"--{name}" for name in named) or "none"
-        raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {told}")
+    connection = _connection(found)
     from namespace_client import Catalog
 
-    options = storage_options(list(found.storage_option))
-    if found.root is None:
-        if found.url is not None and not found.url.startswith(_SERVER):
-            raise refusal(f"--url {found.url}: expected http://host:port or https://host:port")
+    if connection.is_server:
+        options = storage_options(found.storage_option)
         with Catalog.connect(
             found.url,
             api_key=found.api_key,
             token=found.token,
+            ca=found.ca,
             profile=found.profile,
             storage_options=options or None,
         ) as catalog:
             yield catalog
         return
-    if found.root.startswith(_SERVER):
-        raise refusal(f"--root {found.root}: expected a directory or the URI of a bucket; a server goes with --url")
     from namespace_server.directory.namespace import DirectoryNamespace
 
-    stores = list(found.storage_option), found.manifest_store, found.durability
-    with opened_catalog(found.root, *stores) as stored:
+    options = _options_of(found, connection)
+    with opened_catalog(connection.target, options, found.manifest_store, found.durability) as stored:
         target: Any = DirectoryNamespace(catalog=stored)  # its methods take more than `Namespace` says
-        with Catalog.connect(target, storage_options=options) as catalog:
-            if not new and catalog.access.state().version == 0:
-                raise refusal(f"{found.root}: expected a catalog, found none")
+        with Catalog.connect(target, namespace=connection.namespace or None, storage_options=options) as catalog:
+            if not new and stored.snapshot().is_empty_root:
+                raise refusal(f"{connection.target}: expected a catalog, found none")
             yield catalog
+
+
+@contextmanager
+def opened_root(context: typer.Context) -> Iterator[StoredCatalog]:
+    """The catalog of a command that works on the files below its root, open within. A server's is refused."""
+    found: CatalogTarget = context.obj
+    connection = _local(context)
+    options = _options_of(found, connection)
+    with opened_catalog(connection.target, options, found.manifest_store, found.durability) as catalog:
+        yield catalog
+
+
+@contextmanager
+def opened_store(context: typer.Context) -> Iterator[ObjectStore]:
+    """The store at the root of a catalog, for a command that only looks at it; as `opened_root`."""
+    found: CatalogTarget = context.obj
+    connection = _local(context)
+    if found.durability is not None:
+        raise refusal(f"{context.info_name}: --durability: expected none of it: this command commits nothing")
+    with commit_handler(found.manifest_store) as handler:
+        from lance_core.commit.handlers.handler import handle
+        from lance_core.storage.opening import open_store
+
+        store = open_store(connection.target, _options_of(found, connection))
+        with closing(handle(store, handler)) as handled:
+            yield handled
+
+
+def root_options(context: typer.Context) -> dict[str, str]:
+    """The options of the object store at the root of a catalog."""
+    return _options_of(context.obj, _local(context))
+
+
+def table_paths(context: typer.Context, names: Sequence[str] | None, what: str = "table") -> list[tuple[str, ...]]:
+    """The whole paths of tables, or of namespaces: below the default namespace of the profile, if it has one."""
+    from namespace_client.names import absolute, default_namespace
+
+    given = list(names or ())
+    parents = default_namespace(_connection(context.obj).namespace) if given else ()
+    return [absolute(name, parents, what) for name in given]
 
 
 def take_root(context: typer.Context, arguments: Sequence[str] | None, names: Sequence[str] | None) -> list[str]:
@@ -145,3 +206,48 @@ def take_root(context: typer.Context, arguments: Sequence[str] | None, names: Se
         expected = " ".join(("TABLE...",) if names is None else names) or "no argument but the root"
         raise refusal(f"expected {expected}, found {len(given)} arguments")
     return given
+
+
+def _connection(found: CatalogTarget) -> Connection:
+    """Where the catalog of a command is. Ends the command where the options name none, or two."""
+    from namespace_client.connections import Connection, find_connection
+
+    named = [name for name in _VARIABLES if getattr(found, name)]
+    if not named or ("root" in named and len(named) > 1):
+        told = " and ".join(f"--{name}" for name in named) or "none"
+        raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {told}")
+    if found.url and not found.url.startswith(_SERVER):
+        raise refusal(f"--url {found.url}: expected http://host:port or https://host:port")
+    if found.root and found.root.startswith(_SERVER):
+        raise refusal(f"--root {found.root}: expected a directory or the URI of a bucket; a server goes with --url")
+    if found.root is None:
+        connection = find_connection(found.url, profile=found.profile, api_key=found.api_key, token=found.token)
+    else:
+        connection = Connection(found.root)
+    for name in ("api_key", "token", "ca"):
+        if not connection.is_server and getattr(found, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise refusal(f"{option}: goes with a server, found the root {connection.target}")
+    if connection.is_server and found.durability is not None:
+        raise refusal(f"--durability: goes with --root; the server at {connection.target} has its own setting")
+    return connection
+
+
+def _local(context: typer.Context) -> Connection:
+    """The root of a command that cannot work through a server. Ends the command if a server is named."""
+    found: CatalogTarget = context.obj
+    if found.root and not found.is_given:  # of two variables of the environment the one that is of use
+        found = replace(found, url=None, profile=None)
+    if not any(getattr(found, name) for name in _VARIABLES):
+        raise refusal(f"{context.info_name}: expected ROOT, --root, --profile or LANCE_NAMESPACE_ROOT, found none")
+    connection = _connection(found)
+    if connection.is_server:
+        raise refusal(
+            f"{context.info_name}: works on the files of a catalog, expected its root (ROOT or --root), found the "
+            f"server {connection.target}"
+        )
+    return connection
+
+
+def _options_of(found: CatalogTarget, connection: Connection) -> dict[str, str]:
+    return {**connection.storage_options, **storage_options(found.storage_option)}

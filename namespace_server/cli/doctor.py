@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli.command import ExitStatus, refusal
-from namespace_server.cli.options import Durability, StorageOptions, TableManifestStore, opened_catalog
+from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 
 def doctor(
-    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    context: typer.Context,
+    arguments: RootArgument = None,
     table: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="Only this table, such as shop.orders; may be repeated.", show_default=False),
@@ -31,29 +32,25 @@ def doctor(
             "bring these versions back.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
-    durability: Durability = None,
-    storage_option: StorageOptions = None,
-    manifest_store: TableManifestStore = None,
 ) -> None:
     """Examine a catalog from its storage: its versions, and each table against its rows.
 
     Without --repair nothing is written, and servers may go on. Each finding says what was expected, what was found and
     what to do. Exit status: 0 sound, or notes only; 1 warnings; 2 it cannot be examined; 3 damage.
     """
-    from namespace_client.names import absolute
     from namespace_server.directory.doctor import Examination, Severity
     from namespace_server.directory.doctor.repairs import repair
     from namespace_server.directory.namespace import DirectoryNamespace
 
     if remove_lost and not mend:
         raise refusal("--remove-lost: expected --repair too")
-    with opened_catalog(root, storage_option, manifest_store, durability) as catalog, ProgressLine() as progress:
-        tables = [absolute(name) for name in table or ()]
+    take_root(context, arguments, ())
+    tables = table_paths(context, table)
+    with opened_root(context) as catalog, ProgressLine() as progress:
         examination = Examination(catalog.store, tables, sample, heads, progress=progress)
         report = examination.examine()
         if mend:
             report = repair(DirectoryNamespace(catalog=catalog), examination, report, remove_lost=remove_lost)
-    print_report(report, as_json=as_json)
+    print_report(report, as_json=context.obj.as_json)
     if report.worst is not Severity.NOTE:
         raise typer.Exit(ExitStatus.DAMAGED if report.worst is Severity.DAMAGE else ExitStatus.FOUND)

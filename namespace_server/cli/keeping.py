@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from namespace_server.cli.connection import connected, take_root
+from namespace_server.cli.connection import RootArgument, connected, table_paths, take_root
 from namespace_server.cli.moments import shown_moment
 from namespace_server.cli.options import duration
 from namespace_server.cli.output import print_json, print_table, say
@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from namespace_client import DroppedTable
     from table_data.batch_operations import TableId, TableOfIntent
 
-_Root = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[ROOT]", help="Root of the catalog, in place of --root.", show_default=False),
-]
 
-
-def dropped(context: typer.Context, arguments: _Root = None) -> None:
+def dropped(context: typer.Context, arguments: RootArgument = None) -> None:
     """List the dropped tables of a catalog that can come back, the last one first."""
     take_root(context, arguments, ())
     with connected(context) as catalog:
@@ -59,7 +54,7 @@ def undrop(
     say(context, f"{new_name or table}: is back", name=new_name or table)
 
 
-def pins(context: typer.Context, arguments: _Root = None) -> None:
+def pins(context: typer.Context, arguments: RootArgument = None) -> None:
     """List the pins of a catalog: versions of it that are kept with all rows and files."""
     take_root(context, arguments, ())
     with connected(context) as catalog:
@@ -106,7 +101,7 @@ def unpin(
     say(context, f"{name}: is removed", name=name)
 
 
-def intents(context: typer.Context, arguments: _Root = None) -> None:
+def intents(context: typer.Context, arguments: RootArgument = None) -> None:
     """List the intents of a catalog: jobs whose files and versions collections keep."""
     take_root(context, arguments, ())
     with connected(context) as catalog:
@@ -143,10 +138,9 @@ def intent(
     tables = take_root(context, arguments, None)
     time = duration("--for", lasting)
     with connected(context) as catalog:
-        from namespace_client.names import absolute
         from table_data.batch_operations import IntentRegistration, TableOfIntent
 
-        paths = [absolute(table) for table in tables]
+        paths = table_paths(context, tables)
         heads = [catalog.access.table(path) for path in paths]
         named = tuple(
             TableOfIntent(path, read_version=None if head is None else head.version)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lance_core.amounts import counted
-from namespace_server.cli.command import VerboseCommand, refusal
+from namespace_server.cli.command import refusal, verbose_command
 from namespace_server.cli.options import AsJson
 from namespace_server.cli.output import print_json, print_table
 
@@ -23,7 +23,8 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", help="File of `api_keys_f
 _Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Who the keys are for.")]
 
 
-@key_commands.command(cls=VerboseCommand)
+@key_commands.command()
+@verbose_command
 def add(file: _File, principal: _Principal, as_json: AsJson = False) -> None:
     """Make a random key for a principal, and print it: it is shown this once. The file gets its digest only.
 
@@ -45,7 +46,8 @@ def add(file: _File, principal: _Principal, as_json: AsJson = False) -> None:
         typer.echo(key)
 
 
-@key_commands.command("list", cls=VerboseCommand)
+@key_commands.command("list")
+@verbose_command
 def list_command(file: _File, as_json: AsJson = False) -> None:
     """List the principals of a file and the digests of their keys. No key is shown."""
     found = _listed(file)
@@ -56,7 +58,8 @@ def list_command(file: _File, as_json: AsJson = False) -> None:
     print_table(("principal", "digest", "in the file"), rows)
 
 
-@key_commands.command(cls=VerboseCommand)
+@key_commands.command()
+@verbose_command
 def remove(
     file: _File,
     principal: _Principal,

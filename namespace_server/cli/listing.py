@@ -44,7 +44,9 @@ class ListedObject:
 
 def ls(
     context: typer.Context,
-    namespace: Annotated[str | None, typer.Argument(metavar="[NAMESPACE]", help="A namespace; the root.")] = None,
+    namespace: Annotated[
+        str | None, typer.Argument(metavar="[NAMESPACE]", help="A namespace (that of the profile, or the root).")
+    ] = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Also versions, rows, bytes and times.")] = False,
     recursive: Annotated[bool, typer.Option("-R", "--recursive", help="Also what lies in namespaces below.")] = False,
     at: At = None,
@@ -54,9 +56,8 @@ def ls(
         view = at_point(catalog, at)
         if long and at is None and (newest := catalog.access.state().version):
             view = catalog.at(newest)  # so that all lines are of one moment
-        parent: Any = () if namespace is None else namespace
-        found = [ListedObject(str(each), "namespace") for each in view.namespaces(parent, recursive=recursive)]
-        tables = view.tables(parent, recursive=recursive)
+        found = [ListedObject(str(each), "namespace") for each in view.namespaces(namespace, recursive=recursive)]
+        tables = view.tables(namespace, recursive=recursive)
         found += _described(view, tables, progress) if long else [ListedObject(str(each), "table") for each in tables]
     found.sort(key=lambda each: (each.name, each.kind))
     if context.obj.as_json:

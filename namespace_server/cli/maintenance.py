@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli.command import refusal, server_environment
-from namespace_server.cli.options import StorageOptions, TableManifestStore, opened_catalog
+from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
 
 def maintain(
-    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    context: typer.Context,
+    arguments: RootArgument = None,
     table: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="Only this table, such as shop.orders; may be repeated.", show_default=False),
@@ -40,9 +41,6 @@ def maintain(
         bool, typer.Option("--force", help="Work on tables too that were changed within maintenance.quiet_seconds.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; list what is worth work.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
-    storage_option: StorageOptions = None,
-    manifest_store: TableManifestStore = None,
 ) -> None:
     """Compact the tables of a catalog that are worth it and extend their indices, in bounded commits of the catalog.
 
@@ -50,21 +48,21 @@ def maintain(
     removed. Properties of tables and namespaces say what is done (maintenance.*). Exit status 0: done, or nothing to
     do; 1: the work on a table failed for another reason than a concurrent commit.
     """
-    from namespace_client.names import absolute
     from namespace_server.maintenance.policy import read_policy
     from namespace_server.maintenance.run import TableSelection
 
     defaults = _defaults(policy)
     read_policy(defaults)
-    selection = TableSelection([absolute(name) for name in table or ()], [absolute(name) for name in namespace or ()])
-    with opened_catalog(root, storage_option, manifest_store) as catalog, ProgressLine() as progress:
+    take_root(context, arguments, ())
+    selection = TableSelection(table_paths(context, table), table_paths(context, namespace, "namespace"))
+    with opened_root(context) as catalog, ProgressLine() as progress:
         from namespace_server.directory.namespace import DirectoryNamespace
         from namespace_server.maintenance.run import Maintenance
 
         change = DirectoryNamespace(catalog=catalog).data.change
         maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)
         report = maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
-    print_report(report, as_json=as_json)
+    print_report(report, as_json=context.obj.as_json)
     if report.failed:
         raise typer.Exit(1)
 

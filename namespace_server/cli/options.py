@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -52,7 +52,7 @@ def duration(option: str, text: str) -> timedelta:
         raise refusal(f"{option} {error}") from error
 
 
-def storage_options(given: list[str] | None) -> dict[str, str]:
+def storage_options(given: Iterable[str] | None) -> dict[str, str]:
     """Options given on the command line, over those of the environment, where secrets belong."""
     pairs = [item.partition("=") for item in given or ()]
     if wrong := [name for name, equals, _ in pairs if not equals or not name]:
@@ -76,13 +76,13 @@ def commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None]
 
 @contextmanager
 def opened_catalog(
-    root: str, options: list[str] | None, manifest_store: str | None, durability: str | None = None
+    root: str, options: Mapping[str, str], manifest_store: str | None, durability: str | None = None
 ) -> Iterator[StoredCatalog]:
-    """The catalog at a root, open within. Nothing happens in the background."""
+    """The catalog at a root, open within, whose object store has these options. Nothing happens in the background."""
     from namespace_server.directory.properties import open_catalog
 
     properties = {"root": root, "sweep_interval_seconds": "0"}
-    properties |= {f"storage.{name}": value for name, value in storage_options(options).items()}
+    properties |= {f"storage.{name}": value for name, value in options.items()}
     properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
     properties |= {} if durability is None else {"durability": durability}
     if (concurrency := server_environment().get("storage_concurrency")) is not None:

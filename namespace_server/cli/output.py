@@ -1,7 +1,8 @@
 """What commands print: tables and JSON on standard output.
 
-On a terminal a table has colours, folds what is too wide, and is without empty columns; `NO_COLOR` turns the colours
-off. Elsewhere it is plain text in columns, in full width and without escape sequences. JSON is one document.
+On a terminal a table has colours, folds what is too wide, and is without empty columns. Where it does not fit even so,
+each row is printed as lines: nothing is cut. `NO_COLOR` turns the colours off. Elsewhere it is plain text in columns,
+in full width and without escape sequences. JSON is one document.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def _print_rich(
     headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str], title: str | None
 ) -> None:
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -86,12 +88,17 @@ def _print_rich(
         console().print(Text(f"\n{title}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     shown = [place for place, _ in enumerate(headings) if any(row[place] for row in rows)]
+    widths = {place: max(map(cell_len, (headings[place], *(row[place] for row in rows)))) for place in shown}
+    unbroken = {place for place in shown if headings[place] in numbers or widths[place] <= _UNBROKEN}
+    least = sum(widths[place] if place in unbroken else _FOLDED for place in shown) + _GAP * (len(shown) - 1)
+    if least > console().width and len(shown) > 1:
+        _print_rows_one_by_one(headings, rows, shown)
+        return
     for place in shown:
-        is_number = headings[place] in numbers
         table.add_column(
             Text(headings[place]),
-            justify="right" if is_number else "left",
-            no_wrap=is_number or all(len(row[place]) <= _UNBROKEN for row in rows),
+            justify="right" if headings[place] in numbers else "left",
+            no_wrap=place in unbroken and len(shown) > 1,
             overflow="fold",
             style="cyan" if place == 0 else None,
         )
@@ -102,6 +109,23 @@ def _print_rich(
 
 _UNBROKEN: Final = 20
 """Columns of cells that are this wide at most are not folded."""
+_FOLDED: Final = 10
+"""The least width of a column whose cells are folded."""
+_GAP: Final = 3
+"""Between two columns."""
+
+
+def _print_rows_one_by_one(headings: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int]) -> None:
+    """Print a table that is wider than the terminal: of each row the first cell, then a line for each other one."""
+    from rich.text import Text
+
+    width = max(len(headings[place]) for place in shown[1:])
+    for row in rows:
+        console().print(Text(row[shown[0]], style="cyan"), soft_wrap=True)
+        for place in shown[1:]:
+            if row[place]:
+                line = Text.assemble("  ", (f"{headings[place]:<{width}}", "bold"), "  ", row[place])
+                console().print(line, soft_wrap=True)
 
 
 def console() -> Any:

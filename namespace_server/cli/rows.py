@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -119,18 +119,13 @@ def query(
     if sum(each is not None for each in (vector, vector_file, text)) != 1:
         raise refusal("expected one of --vector, --vector-file and --text")
     from table_data.pylance_errors import explained
+    from table_data.queries.searches import search_options
 
     with connected(context) as catalog:
         dataset = at_point(catalog, at).dataset(table, branch=branch, tag=tag, version=version)
-        search: dict[str, Any]
-        if text is not None:
-            searched = [column] if column else None
-            search = {"full_text_query": {"query": text, "columns": searched} if searched else text, "limit": k}
-        else:
-            given = vector if vector_file is None else vector_file.read_text("utf-8")
-            search = {"nearest": {"column": column or _vector_column(dataset), "q": _vector(given or ""), "k": k}}
+        given = vector if vector_file is None else vector_file.read_text("utf-8")
+        search, score = search_options(dataset.schema, _vector(given or "") if text is None else text, column, k)
         names = _chosen(columns, dataset)
-        score = "_score" if text is not None else "_distance"
         shown = None if names is None else [*names, score]
         with explained(f"query of {table}"):
             found = dataset.to_table(columns=shown, filter=where, prefilter=where is not None, **search)
@@ -218,19 +213,6 @@ def _vector(text: str) -> list[float]:
         return [float(number) for number in found]
     except (ValueError, TypeError):
         raise refusal(f"vector: expected a JSON array of numbers, found {text[:40]!r}") from None
-
-
-def _vector_column(dataset: lance.LanceDataset) -> str:
-    import pyarrow as pa
-
-    found = [
-        field.name
-        for field in dataset.schema
-        if pa.types.is_fixed_size_list(field.type) and pa.types.is_floating(field.type.value_type)
-    ]
-    if len(found) != 1:
-        raise refusal(f"expected --column, found {len(found)} columns of vectors: {', '.join(found) or 'none'}")
-    return str(found[0])
 
 
 def _print(context: typer.Context, rows: pa.Table) -> None:

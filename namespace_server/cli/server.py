@@ -124,6 +124,10 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
         namespace.close()
     for table_id, versions in adopted.tables:
         typer.echo(f"{'$'.join(table_id)}: {counted(versions, 'version')}")
+    for table in adopted.unlisted:
+        typer.echo(
+            f"{table.location}: no row of the catalog; take it in with: lance-namespace register NAME {table.location}"
+        )
     state = "was managed already" if adopted.already_managed else f"adopted, {counted(len(adopted.tables), 'table')}"
     typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
 
@@ -268,7 +272,13 @@ def _check_usable(namespace: DirectoryNamespace) -> None:
     Runs in a thread of its own: a store that does not answer must not delay the start.
     """
     try:
-        namespace.newest()
+        snapshot = namespace.newest()
+        if not snapshot.managed and not snapshot.is_empty_root:
+            _log.warning(
+                "served for reading: the root has tables, and no catalog that keeps their versions; changes are "
+                "refused until `lance-namespace adopt --root %s` has taken them over",
+                namespace.catalog.store.uri,
+            )
         if not namespace.local:
             namespace.check_writable()
     except ServiceUnavailableError as error:

@@ -11,13 +11,13 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy import URL, Connection, Engine, func, select, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from lance_core.errors import StorageError
 from namespace_server.store.engine import BUSY_SECONDS, open_engine, parse_url, refused, shown_url
-from namespace_server.store.models import VERSION_TABLE
+from namespace_server.store.models import VERSION_TABLE, external_manifests
 
 _LOCK = 0x6C616E6365  # of our migrations, among the advisory locks of a PostgreSQL database
 
@@ -56,6 +56,26 @@ def check_schema(url: URL) -> None:
         f"manifest store {shown}: expected schema {newest}, found {found or 'none'}; "
         f"run: lance-namespace migrate --manifest-store {shown}"
     )
+
+
+def rows_lost(url: str, revision: str) -> int:
+    """How many rows of manifests a move of the schema to `revision` would drop: 0 unless it is below the present one.
+
+    Creates nothing. Raises `StorageError` when the database refuses or cannot be reached.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
+        return 0
+    engine = open_engine(parsed)
+    try:
+        with engine.connect() as connection:
+            if not _is_below(_scripts(), revision, _revision(connection)):
+                return 0
+            return connection.execute(select(func.count()).select_from(external_manifests)).scalar_one()
+    except SQLAlchemyError as error:
+        raise refused(engine, error) from error
+    finally:
+        engine.dispose()
 
 
 def migrate(url: str, revision: str = "head") -> tuple[str | None, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from table_data.errors import InvalidCall
 
@@ -25,6 +26,11 @@ def parse_path(path: str, what: str) -> tuple[str, ...]:
         if path[place] != ".":
             raise InvalidCall(f"{what}: expected the path of a field, found {path[:80]!r}")
         place += 1
+
+
+def dotted(path: Iterable[str]) -> str:
+    """The name that `parse_path` takes apart: parts with dots between, those with a dot in backticks."""
+    return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
 def column_of(path: str, what: str) -> str:

@@ -46,5 +46,6 @@ def test_without_all_only_what_was_set_is_shown() -> None:
 
 
 def test_settings_that_are_wrong_are_refused_as_by_serve() -> None:
-    assert refused("config", "show") == "settings: root: Field required"
+    told = "settings: root: expected a value, found none: give --root or LANCE_NAMESPACE_ROOT"
+    assert refused("config", "show") == told
     assert "no settings file /nowhere" in refused("config", "show", "--root", "/r", "--config", "/nowhere")

@@ -92,9 +92,11 @@ def test_a_table_without_a_terminal_is_plain_and_complete(capsys: pytest.Capture
     ]
 
 
-def seen_on_a_terminal(**environment: str) -> str:
+ONE_COLUMN = "from namespace_server.cli.output import print_table; print_table(('name',), [('x' * 30,)])"
+
+
+def seen_on_a_terminal(program: str = ONE_COLUMN, **environment: str) -> str:
     """What a terminal is sent for a table."""
-    program = "from namespace_server.cli.output import print_table; print_table(('name',), [('x' * 30,)])"
     master, slave = pty.openpty()
     given = {name: text for name, text in os.environ.items() if name not in {"NO_COLOR", "COLUMNS", "FORCE_COLOR"}}
     subprocess.run(
@@ -116,6 +118,27 @@ def test_a_table_on_a_terminal_has_colours_unless_they_are_not_wanted() -> None:
 def test_a_table_on_a_narrow_terminal_is_folded_and_not_cut() -> None:
     shown = seen_on_a_terminal(NO_COLOR="1", COLUMNS="20")
     assert shown.count("x") == 30
+
+
+def test_a_table_that_does_not_fit_a_narrow_terminal_is_printed_row_by_row_and_whole() -> None:
+    program = (
+        "from namespace_server.cli.output import print_table; print_table(('name', 'rows', 'size', 'changed'), "
+        "[('shop.bigger', 1_234_567, '420.8 MiB', '2026-11-26 10:59:58Z')], numbers=('rows', 'size'))"
+    )
+    for width in (20, 40, 50, 70):
+        shown = seen_on_a_terminal(program, NO_COLOR="1", COLUMNS=str(width))
+        for whole in ("shop.bigger", "1,234,567", "420.8 MiB", "2026-11-26 10:59:58Z"):
+            assert whole in shown, (width, shown)
+    assert len(shown.splitlines()) == 3
+
+
+def test_the_help_of_a_command_has_no_line_ends_of_the_source() -> None:
+    told = invoke("ls", "--help", COLUMNS="300", TERMINAL_WIDTH="300").stdout
+    assert "Usage: " in told
+    serve = invoke("serve", "--help", COLUMNS="400", TERMINAL_WIDTH="400").stdout
+    assert (
+        "Ctrl-C or SIGTERM ends the server once the requests that it has accepted are answered. SIGHUP reads" in serve
+    )
 
 
 def test_every_command_refuses_a_misspelt_variable() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -15,6 +18,7 @@ from namespace_client import (
     Catalog,
     CatalogView,
     ClientError,
+    CommitRejected,
     InvalidCall,
     Name,
     NotFound,
@@ -319,3 +323,66 @@ def request_of(name: str, scene: Scene) -> object:
     from lance_namespace import DeclareTableRequest
 
     return DeclareTableRequest(id=[scene.namespace, name])
+
+
+class TestSingleChanges:
+    """Rows are changed outside of a transaction as in one: each call is one batch."""
+
+    def test_each_is_one_batch(self, scene: Scene) -> None:
+        catalog = scene.catalog
+        catalog.create("single", rows(1, 2))
+        before = catalog.access.state().version
+        assert catalog.append("single", rows(3), message="more") == 1
+        assert catalog.update("single", {"v": "v + 10"}, where="id = 3") == 1
+        merged = catalog.merge("single", rows(3, 4), on="id")
+        assert (merged.inserted, merged.updated, merged.deleted) == (1, 1, 0)
+        assert catalog.delete("single", "id = 1") == 1
+        assert ids(catalog.read("single")) == [2, 3, 4]
+        assert catalog.overwrite("single", rows(9)) == 1
+        assert ids(catalog.read("single")) == [9]
+        assert catalog.access.state().version == before + 5
+        assert catalog.history(limit=5)[-1].batches[0].message == "more"
+
+    def test_a_search_is_by_vector_or_by_words(self, scene: Scene) -> None:
+        catalog = scene.catalog
+        found = {"id": [1, 2], "place": [[0.0, 1.0], [1.0, 0.0]], "text": ["red tea", "green rice"]}
+        catalog.create("searched", found, vectors={"place": 2})
+        nearest = catalog.search("searched", [0.9, 0.1], k=1)
+        assert (nearest["id"].to_pylist(), "_distance" in nearest.column_names) == ([2], True)
+        assert catalog.search("searched", [0.9, 0.1], columns=["id"], filter="id = 1")["id"].to_pylist() == [1]
+        with catalog.begin() as tx:
+            tx.create_index("searched", "text", "INVERTED")
+        assert catalog.search("searched", "rice", column="text", columns=["id"])["id"].to_pylist() == [2]
+        catalog.create("plain", {"id": [1]})
+        with pytest.raises(InvalidCall, match="column: expected one, found 0 columns of vectors"):
+            catalog.search("plain", [1.0])
+        with pytest.raises(InvalidCall, match="k: expected at least 1"):
+            catalog.search("searched", [1.0, 0.0], k=0)
+
+    def test_a_dataset_is_registered_by_any_spelling_of_its_place(self, scene: Scene, tmp_path: Path) -> None:
+        with Catalog.connect(tmp_path / "own root") as catalog:
+            catalog.create_namespace("n")
+            root = tmp_path / "own root"
+            for number, place in enumerate(("a.lance", str(root / "b.lance"), (root / "c d.lance").as_uri())):
+                lance.write_dataset(rows(number), root / ("c d.lance" if number == 2 else f"{'ab'[number]}.lance"))
+                catalog.register(f"n.t{number}", place)
+                assert ids(catalog.read(f"n.t{number}")) == [number]
+            with pytest.raises(CommitRejected, match="relative to the catalog's root"):
+                catalog.register("n.x", "/elsewhere/x.lance")
+
+    def test_what_never_was_does_not_come_back(self, scene: Scene) -> None:
+        with pytest.raises(NotFound):
+            scene.catalog.undrop("nosuch")
+        scene.catalog.create("gone", rows(1))
+        scene.catalog.drop("gone")
+        scene.catalog.create("gone", rows(2))
+        with pytest.raises(AlreadyExists):
+            scene.catalog.undrop("gone")
+        scene.catalog.undrop("gone", "back")
+        assert ids(scene.catalog.read("back")) == [1]
+
+    def test_an_error_of_a_call_shows_no_frames_of_pylance(self, scene: Scene) -> None:
+        scene.catalog.create("framed", rows(1))
+        with pytest.raises(ColumnNotFound) as told:
+            scene.catalog.read("framed", ["nosuch"])
+        assert len("".join(traceback.format_exception(told.value))) < 2_500

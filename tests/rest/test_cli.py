@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import lance
@@ -25,6 +26,7 @@ from lance.namespace import RestNamespace
 from lance_namespace import CreateNamespaceRequest, connect
 from typer.testing import CliRunner
 
+from lance_core.commit.handlers.manifest_store import ManifestRow
 from namespace_server.cli import cli
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
@@ -136,7 +138,7 @@ def test_listening_for_strangers_all_the_same(tmp_path: Path, start: Callable[..
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "root: Field required"),
+        ([], "root: expected a value, found none: give --root"),
         (["--root", "/r", "--port", "99999"], "port"),
         (["--root", "/r", "--durability", "sometimes"], "durability"),
         (["--root", "/r", "--config", "/nowhere.toml"], "/nowhere.toml"),
@@ -421,7 +423,13 @@ def test_migrate(tmp_path: Path) -> None:
         return CliRunner(env={"LANCE_NAMESPACE_MANIFEST_STORE": None, **more}).invoke(cli, ["migrate", *arguments])
 
     assert invoke(LANCE_NAMESPACE_MANIFEST_STORE=url).stdout.endswith(", as before\n")
-    assert invoke("--manifest-store", url, "--revision", "base").stdout.startswith("schema none, was 0")
+    with closing(open_manifest_store(url)) as manifests:
+        manifests.put_if_absent(ManifestRow("memory://r/t", 1, "t/_versions/1.manifest", 1, str(uuid4())))
+    told = invoke("--manifest-store", url, "--revision", "base")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "expected --yes, since it drops 1 row, which decide the commits of all catalogs" in told.stderr
+    assert invoke("--manifest-store", url, "--revision", "base", "-y").stdout.startswith("schema none, was 0")
+    assert invoke("--manifest-store", url, "--revision", "base").stdout == "schema none, as before\n"
     for arguments, said in (
         (["--manifest-store", "mysql://u:secret@h/d"], "expected sqlite"),
         (["--manifest-store", url, "--revision", "zz"], "zz"),

@@ -108,7 +108,6 @@ def test_the_list_needs_no_server() -> None:
     ("arguments", "message"),
     [
         ((), "--url: expected the address of a server"),
-        (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9: the server did not answer"),
         (("--url", "http://127.0.0.1:9", "--only", "invented"), "--only invented"),
         (("--url", "http://127.0.0.1:9", "--header", "no colon"), "--header: expected 'Name: value'"),
     ],
@@ -118,6 +117,13 @@ def test_what_cannot_be_run_is_status_2(arguments: tuple[str, ...], message: str
 
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_server_that_does_not_answer_is_status_5() -> None:
+    done = tck("--url", "http://127.0.0.1:9")
+
+    assert done.returncode == 5
+    assert "http://127.0.0.1:9: the server did not answer" in done.stderr
 
 
 def test_headers_are_sent(tmp_path: Path) -> None:

@@ -136,8 +136,15 @@ class RootReport:
     catalog: FoundCatalog | None = None
 
     @property
+    def unreachable(self) -> bool:
+        """Whether the store did not answer: nothing is known of the root then."""
+        return any(finding.code == "unreachable" for finding in self.findings)
+
+    @property
     def usable(self) -> bool | None:
         """Whether the root can be used; None if it is not known."""
+        if self.unreachable:
+            return None
         if any(finding.fails for finding in self.findings):
             return False
         return True if self.checked else None

@@ -1,0 +1,33 @@
+"""A search as pylance takes it: by a vector, or by words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from table_data.errors import InvalidCall
+
+
+def search_options(schema: pa.Schema, query: Any, column: str | None, k: int) -> tuple[dict[str, Any], str]:
+    """The arguments of `lance.LanceDataset.to_table`, and the column of the result by which it is sorted.
+
+    `query` is a vector, or words. Raises `InvalidCall` where the column is not told and cannot be guessed.
+    """
+    if k < 1:
+        raise InvalidCall(f"k: expected at least 1, found {k}")
+    if isinstance(query, str):
+        text: Any = query if column is None else {"query": query, "columns": [column]}
+        return {"full_text_query": text, "limit": k}, "_score"
+    return {"nearest": {"column": column or _vector_column(schema), "q": query, "k": k}}, "_distance"
+
+
+def _vector_column(schema: pa.Schema) -> str:
+    found = [
+        field.name
+        for field in schema
+        if pa.types.is_fixed_size_list(field.type) and pa.types.is_floating(field.type.value_type)
+    ]
+    if len(found) != 1:
+        raise InvalidCall(f"column: expected one, found {len(found)} columns of vectors: {', '.join(found) or 'none'}")
+    return str(found[0])
