@@ -254,7 +254,7 @@ class CatalogReads:
             state = point.table(table_id, branch=branch)
         if state is None:
             when = "" if self._at is None else f" at catalog version {self._at}"
-            raise NotFound(f"there is no table {Name(table_id)}{when}", code=ErrorCode.TABLE_NOT_FOUND)
+            raise NotFound(f"Table not found: {Name(table_id)} does not exist{when}", code=ErrorCode.TABLE_NOT_FOUND)
         return state
 
     def _path(self, table: AnyName) -> TableId:
