@@ -105,7 +105,7 @@ def test_types_are_those_of_the_table(local: Scene) -> None:
         ]
         tx.add_written(writer, [writer.write_parts(part)])
         for wrong in ({"id": [2.5]}, {"id": ["x"], "v": [1.0]}, {"id": [1], "other": [1]}):
-            with pytest.raises(InvalidCall, match=r"^ml\$t"):
+            with pytest.raises(InvalidCall, match=r"^ml\.t"):
                 writer.write(wrong)
     assert local.values() == {0: 0.0, 1: 1.5, 2: None}
 
@@ -116,7 +116,7 @@ def test_a_schema(local: Scene) -> None:
         writer = tx.row_writer("t", mode="create", schema=schema)
         parts = [writer.write({"id": [1], "v": [None]}), writer.write({"id": [2]}), writer.write(rows(3))]
         for wrong in ({"id": [None], "v": [1.0]}, {"id": [1 << 40]}, {"v": [1.0]}):
-            with pytest.raises(InvalidCall, match=r"^ml\$t"):
+            with pytest.raises(InvalidCall, match=r"^ml\.t"):
                 writer.write(wrong)
         tx.add_written(writer, parts)
         empty = tx.row_writer("empty", mode="create", schema=schema)
@@ -129,7 +129,7 @@ def test_parts_with_different_columns(local: Scene) -> None:
     with local.catalog.begin() as tx:
         writer = tx.row_writer("t", mode="create")
         one, other = writer.write({"id": [1]}), writer.write({"id": [1.5]})
-        with pytest.raises(InvalidCall, match=r"^ml\$t: .*found id int64 and id double: give a schema"):
+        with pytest.raises(InvalidCall, match=r"^ml\.t: .*found id int64 and id double: give a schema"):
             tx.add_written(writer, [one, other])
         with pytest.raises(InvalidCall, match="found id int64 and id double: give a schema"):
             writer.write_parts([pa.table({"id": [1]}), pa.table({"id": [1.5]})])
@@ -146,7 +146,7 @@ def test_parts_are_added_once_and_to_their_transaction(local: Scene) -> None:
     with local.catalog.begin() as tx:
         writer, new = tx.row_writer("t"), tx.row_writer("new", mode="create")
         one, two, other = writer.write(rows(1)), writer.write(rows(2)), new.write(rows(3))
-        with pytest.raises(InvalidCall, match=r"^ml\$t: expected each part once"):
+        with pytest.raises(InvalidCall, match=r"^ml\.t: expected each part once"):
             tx.add_written(writer, [one, one])
         tx.add_written(writer, [one])
         with pytest.raises(InvalidCall, match="expected each part once"):

@@ -578,7 +578,7 @@ def test_an_invalid_call_is_refused_at_once(scene: Scene, change: Change, reason
 def test_errors_of_pylance_name_the_call(scene: Scene, change: Change) -> None:
     scene.make("t", 1)
     with scene.catalog.begin() as tx:
-        with pytest.raises(InvalidCall, match=rf"^{scene.namespace}\$t: \w+") as refused:
+        with pytest.raises(InvalidCall, match=rf"^{scene.namespace}\.t: \w+") as refused:
             change(tx)
         assert not re.search(r"\.rs\b|/home/|\.cargo", str(refused.value))
         tx.append("t", rows(2))
