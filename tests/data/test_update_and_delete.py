@@ -187,7 +187,7 @@ def test_a_table_that_is_only_declared_has_nothing_to_change(http: httpx.Client)
     for operation, body in (("update", {"updates": [["a", "1"]]}), ("delete", {"predicate": "true"})):
         answer = http.post(f"/v1/table/w$declared/{operation}", json=body)
         assert (answer.status_code, answer.json()["code"]) == (400, 13)
-        assert "w$declared has no version yet" in answer.json()["error"]
+        assert "w.declared has no version yet" in answer.json()["error"]
 
 
 def test_changes_of_the_same_rows_at_one_time_are_all_done(url: str, http: httpx.Client, table: str) -> None:
