@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bounds", nargs="+", choices=("newest", "lowest"))
     chosen = parser.parse_args().bounds
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # what an earlier build left goes into no wheel
     with tempfile.TemporaryDirectory(prefix="lance-install-") as directory:
         home = Path(directory)
         _run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(home), str(ROOT)], home)
