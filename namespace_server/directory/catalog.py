@@ -140,6 +140,7 @@ class StoredCatalog:
             self.unmanaged_manifests,
             self.branch_refs,
             self.branch_removal,
+            self.backup_note,
             RecordRetention(
                 records=options.record_retention,
                 limit=options.record_limit,
@@ -197,7 +198,7 @@ class StoredCatalog:
             unpromoted=self.promoter.backlog(snapshot),
             caches={"manifests": self.manifests.state, "transactions": self.transactions.state},
             longest_call=0.0 if longest is None else longest.seconds,
-            backed_up_at=self.backup_note.last(),
+            backed_up_at=self.backup_note.last,
         )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:

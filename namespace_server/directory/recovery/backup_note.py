@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from math import inf
 from typing import Final
 
@@ -21,12 +20,11 @@ _INTERVAL: Final = 600.0
 
 
 class BackupNote:
-    """The note of the last backup of a root. Thread-safe."""
+    """The note of the last backup of a root. One thread looks at it."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._lock = threading.Lock()
-        self._asked_at = -inf
+        self._looked_at = -inf
         self._last: float | None = None
 
     def write(self, began: float) -> None:
@@ -35,21 +33,17 @@ class BackupNote:
         if noted is None or noted < began:
             self._store.put(BACKUP_NOTE, orjson.dumps({"timestamp_ms": round(began * 1_000)}), durable=False)
 
+    @property
     def last(self) -> float | None:
-        """When the last backup began, in seconds since the epoch, as it was read last; None if none is known.
-
-        Never waits: if ten minutes have gone by, the note is read in the background, for the next call.
-        """
-        with self._lock:
-            now = elapsed_clock()
-            if now - self._asked_at < _INTERVAL:
-                return self._last
-            self._asked_at = now
-        threading.Thread(target=self.read, name="backup-note", daemon=True).start()
+        """When the last backup began, in seconds since the epoch, as it was read last; None if none is known."""
         return self._last
 
-    def read(self) -> None:
-        """Read the note. What cannot be read is read by a later call."""
+    def look(self) -> None:
+        """Read the note, unless that was done within ten minutes. What cannot be read now is read later."""
+        now = elapsed_clock()
+        if now - self._looked_at < _INTERVAL:
+            return
+        self._looked_at = now
         try:
             self._last = self._find()
         except StorageError as error:

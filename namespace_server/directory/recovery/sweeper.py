@@ -30,6 +30,7 @@ from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CatalogDamaged
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.recovery.backup_note import BackupNote
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.lost_version import LostVersionCheck
@@ -64,6 +65,7 @@ class Sweeper:
         unmanaged_manifests: UnmanagedManifests,
         branch_refs: BranchRefs,
         branch_removal: BranchRemoval,
+        backup_note: BackupNote,
         retention: RecordRetention,
         interval: timedelta,
     ) -> None:
@@ -75,6 +77,7 @@ class Sweeper:
         self._unmanaged_manifests = unmanaged_manifests
         self._branch_refs = branch_refs
         self._branch_removal = branch_removal
+        self._backup_note = backup_note
         self._lost_version = LostVersionCheck(store, table)
         self._retention = retention
         self._interval = interval.total_seconds()
@@ -170,6 +173,7 @@ class Sweeper:
             return False
         try:
             self.sweep()
+            self._backup_note.look()
         except Exception:
             if _is_exiting():  # executors take no more work by then
                 return False

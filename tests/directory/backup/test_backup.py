@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import lance
 import lance_namespace
 import pytest
-from lance_namespace.errors import InvalidInputError, ServiceUnavailableError, TableVersionNotFoundError
+from lance_namespace.errors import InternalError, InvalidInputError, ServiceUnavailableError, TableVersionNotFoundError
 
 from lance_core.errors import CorruptFile, NotFound, UnsupportedFeature
 from lance_core.format.naming import manifest_name
 from lance_core.format.refs import decode_tag
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.storage.wrappers.delegation import WrappedStore
 from namespace_server.directory.backup import BackupRun, Restoration, verify
 from namespace_server.directory.backup.records import list_backups
 from namespace_server.directory.backup.run import version_at
 from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.doctor import Examination
 from namespace_server.directory.model.entries import DROPPED, PURGED
+from namespace_server.directory.recovery.backup_note import BackupNote
 from tests.directory.backup.catalogs import (
     BRANCH,
     CLONE,
@@ -461,6 +463,32 @@ def test_no_catalog_is_made_where_one_is_restored(kept: Path, tmp_path: Path) ->
     assert early.catalog.snapshot().table(tuple(T)) is not None
 
 
+class BeforeTheTables(WrappedStore):
+    """The store of a server that looked at the root before anything was restored there."""
+
+    def directories(self, prefix: str) -> Sequence[str]:
+        return () if not prefix else super().directories(prefix)
+
+
+def test_a_server_that_looks_later_makes_no_catalog_beside_restored_tables(kept: Path, tmp_path: Path) -> None:
+    root, told = tmp_path / "other", list[str]()
+    faults = FaultStore(LocalStore(root, "none"))
+
+    def make(_verb: str, path: str) -> None:
+        if path.startswith("__manifest/data") and not told:
+            claim = (root / "_staging/restore.json").read_bytes()
+            (root / "_staging/restore.json").unlink()
+            with pytest.raises(InternalError) as refused:
+                Ground(root).make_namespace("mine")
+            (root / "_staging/restore.json").write_bytes(claim)
+            told.append(str(refused.value))
+
+    faults.before(make)
+    Restoration(LocalStore(kept, "none"), faults).restore()
+    assert "expected the catalog that made the table at" in told[0]
+    assert Ground(root).catalog.snapshot().namespace(("mine",)) is None
+
+
 def test_a_catalog_that_came_first_stays(kept: Path, tmp_path: Path) -> None:
     """A server that looked before the claim makes a catalog at the last moment."""
     root, made = tmp_path / "other", list[int]()
@@ -470,7 +498,7 @@ def test_a_catalog_that_came_first_stays(kept: Path, tmp_path: Path) -> None:
         if path.startswith("__manifest/data") and not made:
             claim = (root / "_staging/restore.json").read_bytes()
             (root / "_staging/restore.json").unlink()
-            Ground(root).make_namespace("mine")
+            Ground(root, BeforeTheTables(LocalStore(root, "none"))).make_namespace("mine")
             (root / "_staging/restore.json").write_bytes(claim)
             made.append(1)
 
@@ -478,3 +506,22 @@ def test_a_catalog_that_came_first_stays(kept: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="expected no catalog, found one at version 1"):
         Restoration(LocalStore(kept, "none"), faults).restore()
     assert Ground(root).catalog.snapshot().namespace(("mine",)) is not None
+
+
+def test_the_time_of_a_backup_is_noted_at_the_root_for_its_servers(tmp_path: Path) -> None:
+    ground = Ground(tmp_path / "root")
+    ground.make_namespace("g")
+    assert ground.catalog.state().backed_up_at is None
+    assert ground.catalog.sweeper.sweep_in_background()
+    done = BackupRun(ground.catalog, LocalStore(tmp_path / "backups", "none")).make()
+
+    later = ground.again()
+    later.catalog.snapshot()
+    assert later.catalog.state().backed_up_at is None  # no look at storage
+    assert later.catalog.sweeper.sweep_in_background()
+    assert later.catalog.state().backed_up_at == done.record.created_ms / 1_000
+    note = later.catalog.backup_note
+    note.write(1.0)  # an older one that ends later
+    assert BackupNote(later.catalog.store)._find() == done.record.created_ms / 1_000
+    later.catalog.store.put("_staging/backup.json", b"{}")
+    assert BackupNote(later.catalog.store)._find() is None
