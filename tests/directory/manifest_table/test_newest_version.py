@@ -363,6 +363,9 @@ def test_the_proof_in_a_directory_needs_a_bounded_number_of_looks(tmp_path: Path
             listed.add(path)
 
     table.refresh()
+    first = recorded(table, "first")  # the first flip of a root looks for what lies there
+    table.stage(first)
+    assert isinstance(table.commit(first), FlipCommitted)
     store.before(see)
     for number in range(5 * STRIDE):
         prepared = recorded(table, f"n{number}")
