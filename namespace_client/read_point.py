@@ -113,8 +113,6 @@ def _content(state: TableState | None) -> object:
 
 def retryable_conflict(read: TableState, actual: int | None, reason: str) -> RetryableConflict:
     """A conflict that the client finds itself, on the table that was `read`. `actual` is its newest version."""
-    error = RetryableConflict(
-        f"{dotted(read.id)}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION
-    )
+    error = RetryableConflict(f"{dotted(read.id)}: {reason}; run it again", code=ErrorCode.CONCURRENT_MODIFICATION)
     error.conflicts = (Conflict(read.id, read.branch, read.version, actual, None, reason),)
     return error
