@@ -438,7 +438,7 @@ def test_a_branch_that_only_a_bundle_has_is_not_taken_for_deleted(scene: Scene) 
     scene.crash_before_promotion(as_operation(T, fork, "dev"))
 
     other = scene.refusing()
-    assert not other.catalog.branch_refs.is_deleted(other.catalog.snapshot(), tuple(T), "dev")
+    assert not other.catalog.deleted_branches.is_deleted(other.catalog.snapshot(), (tuple(T), "dev"))
     listed = other.read("list_table_versions", id=T, branch="dev")
 
     assert [version["version"] for version in listed["versions"]] == [1]
