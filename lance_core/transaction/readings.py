@@ -29,6 +29,19 @@ _CHANGING_COLUMNS = frozenset({"merge", "project", "overwrite", "restore"})
 _NOTHING: frozenset[int] = frozenset()
 
 
+def read_once(deleted_rows: DeletedRows) -> DeletedRows:
+    """The same for manifests of one chain; what a fragment says of its deleted rows is read once."""
+    known: dict[bytes, BitMap] = {}
+
+    def read(manifest: AnyManifest, fragment: pb.DataFragment) -> BitMap:
+        key = fragment.SerializeToString(deterministic=True)
+        if key not in known:
+            known[key] = deleted_rows(manifest, fragment)
+        return known[key]
+
+    return read
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a transaction names by ids.

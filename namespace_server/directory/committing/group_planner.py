@@ -19,7 +19,7 @@ from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
-from lance_core.transaction.readings import may_have_read_number, other_meaning
+from lance_core.transaction.readings import may_have_read_number, other_meaning, read_once
 from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
 from namespace_server.directory.committing.manifest_reader import find_files
@@ -149,14 +149,14 @@ class AttemptContext:
 
     def other_meaning(self, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
         """See `PlanningContext.other_meaning`."""
-        files = TableFiles(self._store, base)
+        deleted_rows = read_once(TableFiles(self._store, base).deleted_rows)
         if base not in self._quarantined:  # after `file` was read: what its writer can have read is there by now
             listed = self._manifests.quarantine.files()
             self._quarantined[base] = [item for item in listed if item.base == base]
         meant = [each for each in self._quarantined[base] if may_have_read_number(file.transaction, each.version)]
         for _, view in self._manifests.quarantine.read(meant):
             try:
-                reason = other_meaning(file, below, view, files.deleted_rows)
+                reason = other_meaning(file, below, view, deleted_rows)
             except (NotFound, CorruptFile, UnsupportedFeature) as error:
                 reason = (
                     f"whether its writer read version {view.version}, which is in quarantine, is not known: {error}"

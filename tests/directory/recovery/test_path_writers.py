@@ -127,9 +127,15 @@ def test_the_quarantined_files_that_a_commit_can_have_read_are_read_alone(tmp_pa
     forget = scenario.store.before(lambda verb, path: read.append(path) if verb == "get" else None)
     scenario.commit("append", again=True)
     scenario.read()
-    forget()
     assert scenario.ground.head(TABLE) == scenario.writers[0].handle.version
     assert not [path for path in read if "/foreign/" in path]
+    for number in (0, 1):
+        read.clear()
+        scenario.commit("delete_base", again=True)
+        scenario.read()
+        assert len([path for path in read if "/foreign/" in path]) == (12, 0)[number]
+        assert len([path for path in read if "/_deletions/" in path]) < 6
+    forget()
     scenario.finish()
 
 
