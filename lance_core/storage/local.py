@@ -34,6 +34,8 @@ R = TypeVar("R")
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VACANT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+_LEADING_NOWHERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+"""A symbolic link has no object behind it, or was removed meanwhile."""
 _NOT_LINKABLE = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP})
 _CREATIONS = 100
 """How often the directory of a file is made, which others may remove again; some file systems let none be made."""
@@ -292,7 +294,7 @@ class LocalStore(ObjectStore):
         below = f"{prefix}/" if prefix else ""
         try:
             with os.scandir(self._base + below) as scan:
-                names = [entry.name for entry in scan if is_name(entry.name) and entry.is_dir()]
+                names = [entry.name for entry in scan if is_name(entry.name) and _leads_to(entry.is_dir)]
         except OSError as error:
             if error.errno in _VACANT:
                 return []
@@ -497,9 +499,9 @@ class LocalStore(ObjectStore):
     def _entry_meta(self, path: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
         try:
             found = entry.stat()
-        except FileNotFoundError:
-            return None
         except OSError as error:
+            if error.errno in _LEADING_NOWHERE:
+                return None
             raise StorageError(f"{self._base}{path}: cannot read it: {error}") from error
         return meta_of(path, found) if stat.S_ISREG(found.st_mode) else None
 
@@ -538,4 +540,14 @@ def _no_directory(file: str) -> StorageError:
 
 def _is_object(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a file with a name of its own, without asking for more than the directory tells."""
-    return is_name(entry.name) and entry.is_file() and not _TEMPORARY.fullmatch(entry.name)
+    return is_name(entry.name) and _leads_to(entry.is_file) and not _TEMPORARY.fullmatch(entry.name)
+
+
+def _leads_to(check: Callable[[], bool]) -> bool:
+    """What `check` of a directory entry says; False for a symbolic link in a loop, for which it raises."""
+    try:
+        return check()
+    except OSError as error:
+        if error.errno in _LEADING_NOWHERE:
+            return False
+        raise

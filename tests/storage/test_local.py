@@ -319,7 +319,11 @@ def test_links_to_directories_are_not_followed_when_listing(store: LocalStore, t
     store.put("a/b", b"x")
     (tmp_path / "a" / "loop").symlink_to(tmp_path / "a")
     (tmp_path / "a" / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "a" / "itself").symlink_to(tmp_path / "a" / "itself")
     assert keys(store, "") == ["a/b"]
+    assert store.names("a") == ["b"]
+    assert store.directories("") == ["a"]
+    assert store.directories("a") == ["loop"]
 
 
 def test_names_that_are_not_utf_8_are_ignored(store: LocalStore, tmp_path: Path) -> None:
