@@ -10,15 +10,17 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import cached_property
 
-from lance_core.errors import CorruptFile
-from lance_core.format.naming import BRANCHES_DIRECTORY, VERSIONS_DIRECTORY, parse_manifest_name
+from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
+from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.intents import read_versions
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import VersionKey
 from namespace_server.directory.orphans.lost_versions import references_of, rows_of
+from namespace_server.directory.orphans.places import place_of_manifest
 
 
 class ExpiredVersions:
@@ -27,9 +29,11 @@ class ExpiredVersions:
     `removed` tells the rows that earlier kept versions of the catalog have, and `snapshot` has not, by place (see
     `removed_rows`); it is asked at most once. A manifest that was written at or after `cutoff` is never expired, nor
     is one that a tag names or that a branch began from, by the reference files of its table. Where these cannot be read
-    nothing is expired, and no version is that a registered job may read (G11).
+    nothing is expired, and no version is that a registered job may read (G11). Where a kept catalog version cannot be
+    read, nothing is expired at all.
 
     Attributes:
+        problems: Why rows of the catalog are not known, by its location.
         waiting: The locations of manifests without a row that are not expired, or not yet.
     """
 
@@ -45,6 +49,7 @@ class ExpiredVersions:
         self._read_removed = removed
         self._cutoff = cutoff
         self._read_from = read_versions(snapshot)
+        self.problems: dict[str, str] = {}
         self.waiting: set[str] = set()
         self._referred: dict[str, frozenset[tuple[str | None, int]] | None] = {}
 
@@ -63,19 +68,27 @@ class ExpiredVersions:
         is_read = version >= self._read_from.get((location, branch), head[0])
         if meta.last_modified < self._cutoff and not is_read:
             referred = self._references(location)
-            if referred is not None and place not in referred and (location, branch, version) not in self._removed:
+            if referred is not None and place not in referred and self._is_removed((location, branch, version)):
                 return True
         self.waiting.add(location)
         return False
 
+    def _is_removed(self, place: Place) -> bool:
+        """Whether no kept version of the catalog has a row at this place, as far as they can be read."""
+        return place not in self._earlier and not self.problems
+
     @cached_property
-    def _removed(self) -> Mapping[Place, VersionEntry]:
-        return self._read_removed()
+    def _earlier(self) -> Mapping[Place, VersionEntry]:
+        try:
+            return self._read_removed()
+        except (ReferenceNotFound, CatalogDamaged) as error:
+            self.problems[MANIFEST_TABLE] = f"rows of an earlier version are not known, so no version expires: {error}"
+            return {}
 
     @property
     def removed(self) -> Collection[VersionEntry]:
         """The rows that earlier kept versions of the catalog have, if they were read."""
-        return self._removed.values() if "_removed" in self.__dict__ else ()
+        return self._earlier.values() if "_earlier" in self.__dict__ else ()
 
     def _references(self, location: str) -> frozenset[tuple[str | None, int]] | None:
         """The versions that references of a table name, as (branch, version); None if one cannot be read."""
@@ -85,18 +98,6 @@ class ExpiredVersions:
             except CorruptFile:
                 self._referred[location] = None
         return self._referred[location]
-
-
-def place_of_manifest(location: str, key: str) -> tuple[str | None, int] | None:
-    """Branch (None is main) and version of a canonical manifest, by its key; None for every other key."""
-    directory, _, name = key.removeprefix(f"{location}/").rpartition("/")
-    named = parse_manifest_name(name)
-    if named is None:
-        return None
-    if directory == VERSIONS_DIRECTORY:
-        return None, named[0]
-    branch = directory.removeprefix(f"{BRANCHES_DIRECTORY}/").removesuffix(f"/{VERSIONS_DIRECTORY}")
-    return (branch, named[0]) if directory == f"{BRANCHES_DIRECTORY}/{branch}/{VERSIONS_DIRECTORY}" else None
 
 
 def removed_rows(table: ManifestTable, newest: CatalogSnapshot) -> dict[Place, VersionEntry]:

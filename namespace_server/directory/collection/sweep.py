@@ -14,7 +14,6 @@ from lance_core.cleanup.plan import read_needs
 from lance_core.cleanup.reachability import file_name
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from namespace_server.directory.collection.expired_versions import place_of_manifest
 from namespace_server.directory.collection.expiring_copies import copies_of, write_copies
 from namespace_server.directory.collection.history import SUPERSEDED
 from namespace_server.directory.collection.stored_plan import (
@@ -29,6 +28,7 @@ from namespace_server.directory.collection.stored_plan import (
 from namespace_server.directory.model.progress import Progress
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.lost_versions import references_of
+from namespace_server.directory.orphans.places import place_of_manifest
 from namespace_server.directory.orphans.report import EXPIRED
 
 _MANIFESTS_AT_ONCE: Final = 64

@@ -18,13 +18,13 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import AlreadyExists, LanceCoreError
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.versions import find_contents
-from namespace_server.directory.collection.expired_versions import place_of_manifest
 from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.examination import Examination
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import parse_id
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.orphans.places import place_of_manifest
 
 _PROMOTED: Final = frozenset({"not-promoted", "taken-name"})
 _LOST: Final = "version-lost"
@@ -80,9 +80,13 @@ def _rename(namespace: DirectoryNamespace, findings: Iterable[Finding]) -> None:
 def _repair(namespace: DirectoryNamespace, finding: Finding) -> None:
     table_id = parse_id(finding.table) if finding.table else ()
     if finding.code == "unmanaged-version":
-        location = finding.place.partition("/")[0]
-        branch, version = place_of_manifest(location, finding.place) or (None, 0)
-        head = namespace.catalog.snapshot().head(table_id, branch)
+        snapshot = namespace.catalog.snapshot()
+        table = snapshot.table(table_id)
+        found = None if table is None else place_of_manifest(table.location, finding.place)
+        if found is None:
+            return  # the table was dropped meanwhile
+        branch, version = found
+        head = snapshot.head(table_id, branch)
         name = None if head is None else manifest_path(head.base, version, NamingScheme(head.naming_scheme))
         if name is not None and name != finding.place:
             namespace.catalog.store.rename_if_absent(finding.place, name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lance_core.cleanup.kinds import UUID_PATTERN, FileKind, FileRole, role_of
-from lance_core.format.naming import join_key
+from lance_core.format.naming import BRANCHES_DIRECTORY, VERSIONS_DIRECTORY, join_key, parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import DEREGISTERED
 from namespace_server.directory.model.errors import table_not_found
@@ -136,3 +136,15 @@ def former_base(key: str) -> str | None:
 def is_owned(location: str) -> bool:
     """Whether the server chose a location, by its form."""
     return "/" not in location and is_managed_location(location)
+
+
+def place_of_manifest(location: str, key: str) -> tuple[str | None, int] | None:
+    """Branch (None is main) and version of a canonical manifest, by its key; None for every other key."""
+    directory, _, name = key.removeprefix(f"{location}/").rpartition("/")
+    named = parse_manifest_name(name)
+    if named is None:
+        return None
+    if directory == VERSIONS_DIRECTORY:
+        return None, named[0]
+    branch = directory.removeprefix(f"{BRANCHES_DIRECTORY}/").removesuffix(f"/{VERSIONS_DIRECTORY}")
+    return (branch, named[0]) if directory == f"{BRANCHES_DIRECTORY}/{branch}/{VERSIONS_DIRECTORY}" else None

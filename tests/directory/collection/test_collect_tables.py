@@ -32,7 +32,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection import stored_plan
-from namespace_server.directory.collection.expired_versions import place_of_manifest, removed_rows
+from namespace_server.directory.collection.expired_versions import removed_rows
 from namespace_server.directory.collection.purges import claim_purges
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
@@ -46,6 +46,7 @@ from namespace_server.directory.model.root_layout import COLLECTION
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans.lost_versions import references_of
+from namespace_server.directory.orphans.places import place_of_manifest
 from namespace_server.directory.orphans.report import EXPIRED, INTERRUPTED, UNNAMED, Total
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.collection.test_collect_history import flips

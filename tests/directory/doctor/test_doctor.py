@@ -142,6 +142,17 @@ def test_names_that_pylance_migrated_by_path_are_given_back(ground: Ground) -> N
     assert codes(found.examine()) == set()
 
 
+def test_a_version_by_path_of_a_table_in_a_deeper_directory_is_adopted(ground: Ground) -> None:
+    lance.write_dataset(rows(0, 3), str(ground.root / "a/b/t"))
+    ground.call("register_table", id=T, location="a/b/t")
+    ground.unmanaged_append(T, rows(3, 4))
+    found = examination(ground.root)
+    report = found.examine()
+    assert codes(report) == {"unmanaged-version"}
+    assert repair(ground.namespace, found, report).findings == ()
+    assert ground.head(T) == 2
+
+
 def test_beside_writers_nothing_is_found(place: Place) -> None:
     """A server commits and sweeps between the calls of the doctor, and a path writer commits."""
     store, calls = FaultStore(LocalStore(place.root, "none")), [0]
