@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Final, NamedTuple
 
 from lance_core.cleanup.kinds import FileKind, FileRole, is_write_ahead, role_of
@@ -40,6 +40,8 @@ _READINGS: Final = 3
 """Readings of a directory in which manifests vanish between listing and reading."""
 
 Roles = Callable[[str], FileRole | None]
+ExpectedManifest = Callable[[str, str], str | None]
+"""The SHA-256 that a canonical manifest of a table, at a location, has to have; None if it is not known."""
 ExpiredVersions = Callable[[str, ObjectMeta], bool]
 """Whether the canonical manifest of a table, at a location, is of a version that is not to be kept."""
 TakeNames = Callable[[frozenset[str]], object]
@@ -144,6 +146,9 @@ class FileSurvey:
     Attributes:
         listings: For each table whose files were listed, by its location, what `list_known` answers for them.
         naming_others: The locations of manifests that may name files of other tables.
+        understood: The locations of tables of which a manifest was read whose needs are known.
+        with_bases: By their keys, the SHA-256 of the manifests that have base paths.
+        unexpected: By their keys, the manifests that are others than expected. What they name is needed all the same.
         problems: The manifests whose needs cannot be determined.
         unknown: Files whose names have no known form, by key.
     """
@@ -155,9 +160,13 @@ class FileSurvey:
         published: Collection[str] = (),
         expired: ExpiredVersions = lambda _location, _meta: False,
         cutoffs: Mapping[str, datetime] | None = None,
+        expected: ExpectedManifest = lambda _location, _path: None,
     ) -> None:
         self.listings: dict[str, KnownFiles] = {}
         self.naming_others: set[str] = set()
+        self.understood: set[str] = set()
+        self.with_bases: dict[str, str] = {}
+        self.unexpected: dict[str, UnreadableManifest] = {}
         self.problems: list[UnreadableManifest] = []
         self.unknown: dict[str, ObjectMeta] = {}
         self._store = store
@@ -165,6 +174,7 @@ class FileSurvey:
         self._cutoffs = cutoffs or {}
         self._published = published
         self._is_expired = expired
+        self._expected = expected
         self._expired: dict[str, UnnamedFile] = {}
         self._removed: list[UnnamedFile] = []
         self._read: dict[str, tuple[int, datetime]] = {}
@@ -254,6 +264,8 @@ class FileSurvey:
             return False
         self._note_listing(location, listing)
         self._read.update((meta.path, (meta.size, meta.last_modified)) for meta in old)
+        if old:
+            self.understood.add(location)
         for file in unnamed:
             self._unnamed.setdefault(file.name, []).append(file)
         return True
@@ -390,6 +402,15 @@ class FileSurvey:
         """Whether a file that is too large to be read ends as manifests do, so that others may read what it names."""
         return self._store.tail(meta.path, len(MAGIC))[0] == MAGIC
 
+    def _is_expected(self, location: str, meta: ObjectMeta, data: bytes) -> bool:
+        expected = self._expected(location, meta.path)
+        found = None if expected is None else sha256(data).hexdigest()
+        if found == expected:
+            return True
+        error = CorruptFile(f"{self._store.object_uri(meta.path)}: expected SHA-256 {expected}, found {found}")
+        self.unexpected[meta.path] = UnreadableManifest(meta, location, FileKind.MANIFEST, error)
+        return False
+
     def _drop(self, names: frozenset[str]) -> None:
         for name in self._unnamed.keys() & names:
             del self._unnamed[name]
@@ -413,9 +434,12 @@ class FileSurvey:
             self._staged_names.update(dict.fromkeys(names, meta.path))
             return
         take_names(names)
+        if kind is FileKind.MANIFEST and self._is_expected(location, meta, data):
+            self.understood.add(location)
         if file.manifest.base_paths:
             self._needed_anywhere.update(names)
             self.naming_others.add(location)
+            self.with_bases[meta.path] = sha256(data).hexdigest()
 
 
 def _all_files(store: ObjectStore, directory: str) -> Iterator[ObjectMeta]:

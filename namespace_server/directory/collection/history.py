@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate
 from typing import Final
 
 from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.cleanup.plan import read_needs
-from lance_core.errors import AlreadyExists, NotFound
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.settings import CollectionSettings
@@ -56,16 +56,34 @@ def oldest_to_keep(
 ) -> int:
     """The lowest version that is among the newest, or was superseded less than the age ago; `before` if there is none.
 
-    A version is superseded when the next one is written, by the store's dates. `before` is the oldest that was kept so
-    far. Files of lower versions tell nothing: one may have been written lately where it had been removed (G7).
+    A version is superseded when the next one is written, by the store's dates (`latest_times`). `before` is the oldest
+    that was kept so far. Files of lower versions tell nothing: one may have been written lately where it had been
+    removed (G7).
     """
     kept = [version for version in versions if version.number >= before]
     counted = kept[-settings.catalog_count :]
     oldest = counted[0].number if counted else before
-    for version, successor in pairwise(kept):
-        if now - successor.meta.last_modified < settings.catalog_age:
+    written = latest_times([version.meta.last_modified for version in kept], now)
+    for version, superseded in zip(kept, written[1:], strict=False):
+        if now - superseded < settings.catalog_age:
             return min(oldest, version.number)
     return oldest
+
+
+def latest_times(dates: Sequence[datetime], now: datetime) -> list[datetime]:
+    """The latest times at which versions may have been written, from their dates in ascending order of versions.
+
+    No version is written before the one below it. So a date that lies before that of an earlier version is wrong, as
+    after a jump of the store's clock: the version was written before the next one that is dated rightly, or before
+    `now`. So was one that is dated after `now`.
+    """
+    found: list[datetime] = []
+    highest = list(accumulate(dates, max))
+    latest = now
+    for date, high in zip(reversed(dates), reversed(highest), strict=True):
+        latest = min(latest, date) if date == high else latest
+        found.append(latest)
+    return found[::-1]
 
 
 def dated_ahead(versions: Sequence[CatalogVersionFile], now: datetime) -> dict[str, str]:
@@ -130,7 +148,7 @@ def unnamed_files(
     None is younger than `horizon`, nor was written less than `grace` before the oldest kept version. Files are listed
     first, then manifests are read. Copies that nothing needs are among the result. They are not read, so what only they
     name is among it as well. Raises `StorageError`; `CorruptFile` and `UnsupportedFeature` for a manifest that is not
-    understood.
+    understood, or that is lost though it is needed.
     """
     prefix = f"{MANIFEST_TABLE}/"
     metas = (*store.list(MANIFEST_TABLE), *store.unfinished(MANIFEST_TABLE))
@@ -141,6 +159,8 @@ def unnamed_files(
     copies, wanted = list(_copies(store)), needed_versions(snapshot)
     newest = manifest_path(MANIFEST_TABLE, snapshot.version, oldest.scheme)
     read = [oldest.meta.path, newest, *(meta.path for number, meta in copies if number in wanted)]
+    there = {number for number, _ in copies} | {each.number for each in versions}
+    read += (_key_of(store, number, oldest.scheme) for number in sorted(wanted - there) if number < oldest.number)
     needed = {name for key in read for name in _names(store, key)}
     before = min(horizon, oldest.meta.last_modified - grace)
     found = [
@@ -152,6 +172,18 @@ def unnamed_files(
         and meta.last_modified < (horizon if role.kind is FileKind.UNFINISHED else before)
     ]
     return [*found, *_ended(copies, snapshot)]
+
+
+def _key_of(store: ObjectStore, number: int, scheme: NamingScheme) -> str:
+    """The key of a needed version that no listing had (G29). Raises `CorruptFile` if it is gone."""
+    for key in (kept_version_key(number), manifest_path(MANIFEST_TABLE, number, scheme)):
+        with suppress(NotFound):
+            store.head(key)
+            return key
+    raise CorruptFile(
+        f"catalog version {number}, which a pin or a dropped table needs: expected it at {kept_version_key(number)}, "
+        "found none: what its rows need is not known"
+    )
 
 
 def _ended(copies: Iterable[tuple[int, ObjectMeta]], snapshot: CatalogSnapshot) -> Iterator[Removal]:

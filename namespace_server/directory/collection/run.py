@@ -205,7 +205,7 @@ class Collector:
             kept=tuple(swept.kept),
             refused=swept.refused,
             purged=purged,
-            **_rest_of(found, problem | expired.problems | sweep.damaged, terms, fenced),
+            **_rest_of(found, gone.problems | problem | expired.problems | sweep.damaged, terms, fenced),
             expired=expired.total,
             left_out=len(choice.left_out),
             left_behind=find_left_behind(self._store, self._table.current, search.removed),
@@ -232,7 +232,8 @@ class Collector:
         fenced = snapshot.apply(_fence(snapshot, terms))
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
-        search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice, tables)
+        gone = self._expired(fenced, terms.horizon)
+        search = self._search(fenced, terms.horizon, gone, choice, tables)
         search.look()
         found = search.report()
         quarantined = find_quarantined(self._store, fenced, terms.horizon, now)
@@ -247,7 +248,7 @@ class Collector:
             kept=(),
             refused={},
             purged=tuple(sorted(purging_locations(fenced))),
-            **_rest_of(found, problem | superseded.problems, terms, fenced),
+            **_rest_of(found, gone.problems | problem | superseded.problems, terms, fenced),
             expired=superseded.total,
             left_out=len(choice.left_out),
             left_behind=find_left_behind(self._store, snapshot, search.removed),

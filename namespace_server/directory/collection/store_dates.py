@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from namespace_server.directory.collection.history import CatalogVersionFile
+from namespace_server.directory.collection.history import CatalogVersionFile, latest_times
 from namespace_server.directory.model.collector_rows import Lease
 from namespace_server.directory.model.entries import DATED, DROPPED, Changes, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -22,6 +22,7 @@ class StoreDates:
 
     def __init__(self, versions: Sequence[CatalogVersionFile], now: datetime) -> None:
         self._versions = versions
+        self._written = latest_times([version.meta.last_modified for version in versions], now)
         self._now = now
 
     def is_listed(self, version: int) -> bool:
@@ -31,13 +32,13 @@ class StoreDates:
     def latest_ms(self, version: int) -> int:
         """The latest time, in milliseconds since the epoch, at which a version may have been written.
 
-        That of a version that is gone is at most the date of the next one that is there; of one that is not known (0),
-        or came later than the versions were listed, the time of the run.
+        That of a version that is gone, or whose date is wrong (`latest_times`), is at most the date of the next one; of
+        one that is not known (0), or came later than the versions were listed, the time of the run.
         """
         place = bisect_left(self._versions, version, key=lambda each: each.number) if version > 0 else None
         if place is None or place == len(self._versions):
             return _milliseconds(self._now)
-        return _milliseconds(min(self._versions[place].meta.last_modified, self._now))
+        return _milliseconds(self._written[place])
 
 
 def date_limits(snapshot: CatalogSnapshot, dates: StoreDates) -> Changes:

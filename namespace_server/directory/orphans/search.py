@@ -16,11 +16,12 @@ Rows of earlier catalog versions need no look of their own: their manifests are 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from lance_core.cleanup.kinds import FileKind
-from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile
+from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile, UnreadableManifest
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.committing.deleted_branches import is_deleted_branch
@@ -32,8 +33,14 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.orphans.lost_versions import LostVersions
-from namespace_server.directory.orphans.places import Places, find_places, former_base, role_at_root
+from namespace_server.directory.orphans.lost_versions import Lost, LostVersions
+from namespace_server.directory.orphans.places import (
+    Places,
+    find_places,
+    former_base,
+    place_of_manifest,
+    role_at_root,
+)
 from namespace_server.directory.orphans.report import (
     EXPIRED,
     INTERRUPTED,
@@ -129,7 +136,7 @@ class Search:
             for location, horizon in held_horizons(snapshot).items()
         }
         self._bundles = StagedBundles(store)
-        self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs)
+        self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs, self._expected)
         self._deleted_branches: list[VersionEntry] = []
         self._deleted = deleted
 
@@ -140,8 +147,12 @@ class Search:
 
     @property
     def naming_others(self) -> Collection[str]:
-        """The locations of manifests that may name files of other tables."""
-        return self._survey.naming_others
+        """The locations of manifests that may name files of other tables, as far as they were read."""
+        places, survey, snapshot = self._places, self._survey, self._snapshot
+        tables = {**places.judged, **places.skipped}
+        looked = [location for location, table_id in tables.items() if snapshot.head(table_id, None) is not None]
+        unknown = {*looked, *places.others, *places.removed} - survey.understood
+        return survey.naming_others | unknown
 
     @property
     def deleted_branches(self) -> Sequence[VersionEntry]:
@@ -214,16 +225,20 @@ class Search:
     def _lost_versions(self) -> LostVersions:
         return LostVersions(self._store, self._survey, self._snapshot, self._add_published, self._manifest_table.kept)
 
-    def _judge(self, lost: Mapping[str, str]) -> OrphanReport:
+    def _judge(self, lost: Mapping[str, Lost]) -> OrphanReport:
         """What was found, where versions at the locations `lost` have no manifest."""
-        newest, places, cutoff = self._newest, self._places, self._cutoff
+        newest, places, cutoff, survey = self._newest, self._places, self._cutoff, self._survey
         ids = {location: newest.table_at(location) for location in places.judged}
-        not_judged = _unreadable(self._survey, places, _published(self._snapshot) | _published(newest), cutoff)
-        not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
-        others = [lost[place] for place in sorted(lost.keys() & self._survey.naming_others)]
+        unexpected = (each for each in survey.unexpected.values() if not self._is_staged(each))
+        problems = [self._with_others(problem) for problem in (*survey.problems, *unexpected)]
+        not_judged = _unreadable(
+            problems, survey.unknown, places, _published(self._snapshot) | _published(newest), cutoff
+        )
+        not_judged |= {place: lost[place].text for place in lost.keys() & ids.keys()}
+        others = [lost[place].text for place in sorted(lost) if lost[place].may_name_others]
         not_judged |= {place: problem for problem in others[:1] for place in ids if place not in not_judged}
-        all_understood = not others and not any(problem.may_name_others for problem in self._survey.problems)
-        files = [file for file in self._survey.files() if _is_judged(file, not_judged, ids, all_understood)]
+        all_understood = not others and not any(problem.may_name_others for problem in problems)
+        files = [file for file in survey.files() if _is_judged(file, not_judged, ids, all_understood)]
         old = {file.meta.path for file in files if self._is_old(file)}
         found = sorted(
             (_orphan(file, ids.get(file.location)) for file in files),
@@ -236,21 +251,41 @@ class Search:
             tuple(sorted(join(table_id) for place, table_id in ids.items() if table_id and place not in not_judged)),
             tuple(orphan for orphan in found if orphan.path in old),
             tuple(orphan for orphan in found if orphan.path not in old),
-            tuple(sorted(self._survey.unknown)),
+            tuple(sorted(survey.unknown)),
             not_judged,
             {location: join(table_id) for location, table_id in places.skipped.items()},
             places.removed,
             tuple(directory for directory in places.unexplained if newest.table_at(directory) is None),
         )
 
-    def _read_rows(self) -> dict[str, str]:
+    def _expected(self, location: str, path: str) -> str | None:
+        """The SHA-256 of the manifest of a row, by the key of its table and its own."""
+        place, table_id = place_of_manifest(location, path), self._snapshot.table_at(location)
+        row = None if place is None or table_id is None else self._snapshot.version_entry(table_id, *place)
+        return None if row is None or row.canonical_path != path else row.sha256 or None
+
+    def _is_staged(self, problem: UnreadableManifest) -> bool:
+        """Whether another file has the name of a committed manifest, which was read under its staged name."""
+        row = self._lost_versions.row_at(problem.location, problem.meta.path)
+        staged = None if row is None else row.staged_path or self._snapshot.open_path(place_of(row))
+        return staged is not None and self._survey.has_read(staged)
+
+    def _with_others(self, problem: UnreadableManifest) -> UnreadableManifest:
+        """A manifest that cannot be read, of a version that has a row, may have named files of other tables."""
+        if problem.may_name_others or problem.kind is not FileKind.MANIFEST:
+            return problem
+        row = self._lost_versions.row_at(problem.location, problem.meta.path)
+        may_name_others = row is not None and self._lost_versions.may_name_others(problem.location, row)
+        return replace(problem, may_name_others=may_name_others)
+
+    def _read_rows(self) -> dict[str, Lost]:
         """Read the manifests of heads, and of versions committed since the first look, that were not read yet.
 
         At the locations that are left out heads are not read. Returns the locations whose needs are not known, because
         the manifest of a head is missing, with the reason.
         """
         before, newest = self._snapshot, self._newest
-        lost: dict[str, str] = {}
+        lost: dict[str, Lost] = {}
         self._deleted_branches.clear()
         for table_id in newest.all_tables():
             for branch in newest.chains(table_id):
@@ -265,9 +300,10 @@ class Search:
                     if row == head and is_deleted_branch(self._store, newest, row):
                         self._deleted_branches.append(row)
                     elif row == head:
-                        lost[row.location] = (
+                        lost[row.location] = Lost(
                             f"version {row.version} of {join(table_id)}: expected its manifest at "
-                            f"{row.canonical_path}, found none"
+                            f"{row.canonical_path}, found none",
+                            self._lost_versions.may_name_others(row.location, row),
                         )
         return lost
 
@@ -285,20 +321,26 @@ def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
     }
 
 
-def _unreadable(survey: FileSurvey, places: Places, published: Mapping[str, str], cutoff: datetime) -> dict[str, str]:
+def _unreadable(
+    problems: Iterable[UnreadableManifest],
+    unknown: dict[str, ObjectMeta],
+    places: Places,
+    published: Mapping[str, str],
+    cutoff: datetime,
+) -> dict[str, str]:
     """The locations that cannot be judged because of a manifest, with the reason.
 
     One that may have base paths may need files of any table.
     A staged manifest at the root belongs to a table that is not known, unless it is published. It matters only while it
-    may be committed: not if it is damaged, nor once it is old.
+    may be committed: not if it is damaged, nor once it is old; then it is among the `unknown` files.
     """
     found: dict[str, str] = {}
-    for problem in survey.problems:
+    for problem in problems:
         path, error = problem.meta.path, problem.problem
         base = former_base(path) or published.get(path) or problem.location
         is_over = isinstance(error, CorruptFile) or problem.meta.last_modified < cutoff
         if not base and problem.kind is FileKind.STAGED and is_over:
-            survey.unknown[path] = problem.meta
+            unknown[path] = problem.meta
             continue
         everywhere = not base or problem.may_name_others
         owners = [place for place in places.judged if everywhere or f"{base}/".startswith(f"{place}/")]

@@ -55,6 +55,14 @@ def test_versions_are_kept_by_count_and_by_when_they_were_superseded(count: int,
     assert oldest_to_keep([], settings, NOW) == 1
 
 
+def test_a_version_that_is_dated_before_its_predecessor_counts_as_young_as_the_next_one() -> None:
+    settings = CollectionSettings(catalog_age=timedelta(hours=1), catalog_count=1)
+    back = version(3, 9_999)
+    assert oldest_to_keep([version(1, 20), version(2, 10), back, version(4, 0.5)], settings, NOW) == 2
+    assert oldest_to_keep([version(1, 20), version(2, 10), back, version(4, 5)], settings, NOW) == 4
+    assert oldest_to_keep([version(1, 20), version(2, 10), back], settings, NOW) == 2
+
+
 def flips(ground: Ground, count: int, name: str = "n") -> None:
     for number in range(count):
         ground.make_namespace(f"{name}{number}")

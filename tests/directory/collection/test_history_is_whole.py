@@ -270,25 +270,41 @@ def test_rows_of_an_external_store_go_after_the_files_of_their_versions(tmp_path
     assert numbers == set(range(oldest, ground.catalog.table.refresh().version + 1))
 
 
-def test_a_damaged_copy_stops_the_rows_of_the_catalog_and_no_table_while_it_is_needed(ground: Ground) -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_lost_or_damaged_copy_stops_the_rows_of_the_catalog_and_no_table_while_it_is_needed(
+    ground: Ground, is_there: bool, deletes: bool
+) -> None:
+    """Nor does a version of a table expire that has no row, which the copy may have."""
     ground.make_table(*T)
+    ground.write(T, table_rows(3, 6), "overwrite")
     ground.call("pin_catalog_version", name="p")
     flips(ground, 120)
     let_pass(ground)
     collect(ground)
     lost = ground.root / leave_fragment(ground, T)
     [copy] = (ground.root / KEPT_VERSIONS).iterdir()
-    copy.write_bytes(b"damaged")
+    if is_there:
+        copy.write_bytes(b"damaged")
+    else:
+        copy.unlink()
+    if deletes:
+        ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
+        ground.catalog.sweep()
     flips(ground, 120, "k")
     spread(ground.root)
     let_pass(ground)
     before = files(ground.root, "data", "_deletions", "_transactions")
-    report = collect(ground)
-    assert (list(report.not_judged), report.removed["named by no manifest"].files) == (["__manifest"], 1)
+    for number in range(2):
+        report = collect(ground)
+        assert list(report.not_judged) == ["__manifest"]
+        assert ("named by no manifest" in report.removed) == (number == 0)
+        assert ground.canonical(T) == [1, 2]
     assert not lost.exists()
     assert before <= files(ground.root, "data", "_deletions", "_transactions")
     ground.call("unpin_catalog_version", name="p")
     assert collect(ground).not_judged == {}
+    assert ground.canonical(T) == ([2] if deletes else [1, 2])
     assert not copy.exists()
     check_exact(ground.root, WEEK)
 

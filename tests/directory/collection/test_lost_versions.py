@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,10 @@ import pytest
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
-from tests.directory.collection.collecting import collect, days_pass, forget_history
+from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
+from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.run import Collector
+from tests.directory.collection.collecting import collect, days_pass, forget_history, let_pass
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import Ground, rows
 
@@ -43,6 +47,12 @@ def forget_transaction_files(ground: Ground) -> None:
     """As a writer that puts its transactions into manifests alone."""
     for path in (ground.root / ground.location(T) / "_transactions").iterdir():
         path.unlink()
+
+
+def forget_listings(ground: Ground) -> None:
+    """The names of its transaction files are in no listing."""
+    store = ShortListing(LocalStore(ground.root, "none"), lambda key: "/_transactions/" in key)
+    ground.again = lambda _store=None: Ground(ground.root, store)  # type: ignore[method-assign]
 
 
 def tag(ground: Ground) -> None:
@@ -78,7 +88,10 @@ def keep_nothing(_ground: Ground) -> None:
     """Its row alone, and its transaction file."""
 
 
-@pytest.mark.parametrize("keep", [keep_nothing, tag, fork, pin, pin_and_delete, tag_without_a_row])
+@pytest.mark.parametrize(
+    "keep",
+    [keep_nothing, forget_transaction_files, forget_listings, tag, fork, pin, pin_and_delete, tag_without_a_row],
+)
 def test_a_lost_manifest_can_be_put_back_after_collections(old: Ground, keep: Callable[[Ground], None]) -> None:
     keep(old)
     days_pass(old, 8)
@@ -140,6 +153,77 @@ def test_a_lost_manifest_of_a_clone_keeps_the_files_of_its_source(old: Ground, d
     assert lance.dataset(str(old.root / "c"), version=3).to_table()["id"].to_pylist() == [20, 21]
 
 
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def flip(path: Path) -> None:
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 0x10
+    rewrite(path, bytes(damaged))
+
+
+def empty(path: Path) -> None:
+    rewrite(path, b"")
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    """Another content of the same date."""
+    written = path.stat().st_mtime
+    path.write_bytes(data)
+    os.utime(path, (written, written))
+
+
+@pytest.mark.parametrize("is_purged", [False, True])
+@pytest.mark.parametrize("is_dropped", [False, True])
+@pytest.mark.parametrize("harm", [remove, flip, empty])
+def test_the_only_manifest_of_a_clone_cannot_be_read(
+    old: Ground, harm: Callable[[Path], None], is_dropped: bool, is_purged: bool
+) -> None:
+    """Nothing else tells that it names files of its source, whose version is given up; runs look where much changed."""
+    old.open(T).shallow_clone(str(old.root / "c"), 3)
+    old.call("register_table", id=C, location="c")
+    run(old)
+    lost = manifest(old, 3, C)
+    data = lost.read_bytes()
+    if is_dropped:
+        old.call("drop_table", id=C)
+    harm(lost)
+    for _ in range(2):  # nothing goes yet
+        run(old)
+    if is_purged:
+        old.again().call("drop_table", id=T, purge=True)
+    else:
+        old.again().call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 5}])
+    two = old.again()
+    two.catalog.sweep()
+    copy_versions(two.store, list_catalog_versions(two.store), needed_versions(two.catalog.snapshot()))
+    forget_history(two)
+    let_pass(two, timedelta(days=8))
+    for _ in range(2):
+        run(two)
+    lost.parent.mkdir(parents=True, exist_ok=True)
+    lost.write_bytes(data)
+    assert lance.dataset(str(old.root / "c"), version=3).to_table()["id"].to_pylist() == [20, 21]
+
+
+def run(ground: Ground) -> CollectionReport:
+    """A collection as a server starts it."""
+    settings = {"gc.dropped.window": "400d"}
+    return Collector(ground.again().catalog, settle=timedelta(0)).collect(settings, everywhere=False)
+
+
+@pytest.mark.parametrize("harm", [remove, flip])
+def test_a_table_that_begins_apart_stops_no_other_one(old: Ground, harm: Callable[[Path], None]) -> None:
+    """Its only version is lost or damaged; the transaction file tells that it names nothing of others."""
+    old.make_table(*U)
+    days_pass(old, 8)
+    harm(manifest(old, 1, U))
+    report = collect(old.again())
+    assert list(report.not_judged) == [old.location(U)]
+    assert report.removed["named by no manifest"].files == 1
+
+
 def test_what_a_clean_up_of_a_client_left_goes(old: Ground) -> None:
     """It removed transaction files, and then manifests: nothing is lost."""
     old.open(T).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
@@ -162,6 +246,9 @@ class ShortListing(WrappedStore):
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         return (meta for meta in self.inner.list(prefix, start_after=start_after) if not self.hides(meta.path))
+
+    def names(self, prefix: str) -> Sequence[str]:
+        return [name for name in self.inner.names(prefix) if not self.hides(f"{prefix}/{name}")]
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         self.asked.append(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lance_core.format.naming import manifest_name
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.committing import group_planner
@@ -101,6 +103,34 @@ def test_a_dropped_table_can_come_back_as_long_as_its_window(
     collect_after(one, timedelta(days=7.1))
     assert state() == PURGED
     assert not any((one.root / location).rglob("*.lance"))
+
+
+def drop(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+
+
+def left(ground: Ground) -> list[object]:
+    """The pins, the intents, and the dropped tables that can come back."""
+    dropped = (record for record in ground.catalog.snapshot().records() if record.state == DROPPED)
+    return [*names(ground), *dropped]
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+@pytest.mark.parametrize("make", [pin, register, drop])
+def test_a_date_that_goes_back_is_no_beginning(one: Ground, make: Callable[[Ground], None], is_followed: bool) -> None:
+    """The clock of the store jumped back for one version: it is not dated before the version below it."""
+    let_pass(one, timedelta(days=8))
+    make(one)
+    version = one.catalog.snapshot().version
+    written = one.root / "__manifest/_versions" / manifest_name(version)
+    os.utime(written, (0, 0))
+    if is_followed:
+        one.make_namespace("later")
+    for passed in (timedelta(0), 1.9 * HOUR):
+        collect_after(one, passed)
+        assert left(one)
+    collect_after(one, timedelta(days=7.1))
+    assert not left(one)
 
 
 def test_a_renewal_counts_from_itself_and_shortens_nothing(one: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

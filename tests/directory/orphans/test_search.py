@@ -76,8 +76,10 @@ def leave_fragment(ground: Ground, table: list[str]) -> str:
 
 def clean_up(ground: Ground) -> None:
     """What the clean-up of a client leaves that died after manifests: it removes transaction files first."""
+    kept = ground.catalog.snapshot().head(tuple(T))
+    assert kept is not None
     for file in (uri(ground, T) / "_transactions").glob("*.txn"):
-        if int(file.stem.partition("-")[0]) < ground.head(T) - 1:
+        if not file.stem.endswith(kept.transaction_uuid):
             file.unlink()
     for file in (uri(ground, T) / "_versions").glob("*.manifest"):
         if 2**64 - 1 - int(file.stem) < ground.head(T):
