@@ -1,14 +1,15 @@
 """The manifest of an earlier version is lost, or a listing lacks it, while a collection looks (G29).
 
-The version names the file `f`, and has a transaction file. It has a row, and a tag or not. A client's clean-up removes
-`f` and the transaction file, then the manifest, and no version that has a tag; it may end at any step, and has given up
-the version by then. A manifest that is lost is put back from a backup at any time.
+The version names the file `f`, and has a transaction file, as the versions beside it, unless its table has none. The
+name of that file is known by the row, unless the transaction was rebased. It has a row, and a tag or not. A client's
+clean-up removes `f` and the transaction file, then the manifest, and no version that has a tag; it may end at any step,
+and has given up the version by then. A manifest that is lost is put back from a backup at any time.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-RULES = ("asked by key", "lost by its files", "lost by its name")
+RULES = ("asked by key", "lost by its files", "files asked by key", "files of its kind", "lost by its name")
 
 
 class State(NamedTuple):
@@ -20,6 +21,7 @@ class State(NamedTuple):
 
     tag: bool = False
     recorded: bool = True
+    rebased: bool = False
     manifest: str = "there"
     file: str = "there"
     transaction: str = "there"
@@ -75,8 +77,11 @@ class Model:
     def _judged(self, state: State) -> State:
         """The state once the collection knows whether the files may go."""
         named = state.tag and "lost by its name" in self.rules
-        there = state.listed and "lost by its files" in self.rules
-        is_kept = state.read or named or there
+        is_there = state.transaction == "there" and state.recorded
+        listed = state.listed and "lost by its files" in self.rules
+        asked = is_there and not state.rebased and "files asked by key" in self.rules
+        unknown = not state.recorded and "files of its kind" in self.rules
+        is_kept = state.read or named or listed or asked or unknown
         done = state._replace(collector="begins", runs=state.runs - 1)
         return done if is_kept else state._replace(collector="removes")
 

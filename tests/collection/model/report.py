@@ -14,6 +14,7 @@ from tests.collection.model import (
     bundling,
     cloning,
     collecting,
+    dating,
     expiring,
     losing,
     misreading,
@@ -68,8 +69,13 @@ SCENARIOS = (
     Scenario("adopted commit by path", adopting, adopting.State()),
     Scenario("clone of an expiring version", cloning, cloning.State()),
     Scenario("rebase over an expiring version", rebasing, rebasing.State()),
-    Scenario("lost manifest or short listing, clean-up by a client", losing, losing.State()),
-    Scenario("lost manifest of a version with a tag", losing, losing.State(tag=True, recorded=False)),
+    Scenario("lost manifest or short listing, clean-up by a client", losing, losing.State(rebased=True)),
+    Scenario("lost manifest and short listing, clean-up by a client", losing, losing.State(faults=2)),
+    Scenario("lost manifest of a version without a transaction file", losing, losing.State(recorded=False)),
+    Scenario(
+        "lost manifest and short listing, a version with a tag", losing, losing.State(tag=True, rebased=True, faults=2)
+    ),
+    Scenario("end of a lease by the store's dates", dating, dating.State()),
     Scenario("staged manifests in one object, a crash", bundling, bundling.State()),
     Scenario("freed versions, a lost answer", succeeding, succeeding.State(lost_answers=1)),
     Scenario(
