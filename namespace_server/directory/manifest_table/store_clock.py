@@ -75,6 +75,10 @@ class StoreClock:
         """The time by the store in milliseconds since the epoch; by the machine's clock where that is not known."""
         return int(self._now() // 1_000_000 - (self.ahead or 0.0) * 1_000)
 
+    def earlier_ms(self) -> int:
+        """The earlier one of the times by the store and by the machine: nothing expires early if one of them jumps."""
+        return min(self.time_ms(), self._now() // 1_000_000)
+
     def head_ahead(self, head_ms: int) -> float:
         """Seconds by which a time, in milliseconds since the epoch, is in the future; 0 if it is not."""
         return max(head_ms - self.time_ms(), 0) / 1_000

@@ -231,7 +231,7 @@ class Sweeper:
             return
         self._last_expiry = time.monotonic()
         self._promoter.forget_closed(snapshot)
-        self._record_maintenance.remove(find_expired(snapshot, self._retention, self._table.clock.time_ms()))
+        self._record_maintenance.remove(find_expired(snapshot, self._retention, self._table.clock.earlier_ms()))
 
     def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
         for _ in range(_RECOMMITS):

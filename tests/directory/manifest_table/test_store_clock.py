@@ -52,6 +52,7 @@ def test_the_date_of_a_commit_tells_how_far_the_clock_is_off(
         machine.look()
     assert machine.clock.ahead == pytest.approx(skew, abs=0.01)
     assert machine.clock.time_ms() == pytest.approx((machine.written + 5) * 1_000, abs=10)
+    assert machine.clock.earlier_ms() == pytest.approx((machine.written + 5 + min(skew, 0)) * 1_000, abs=10)
     is_off = abs(skew) > HOUR
     assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == int(is_off)
     assert ("expected less than an hour between them" in (machine.clock.problem() or "")) is is_off
