@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
@@ -101,13 +101,13 @@ class CollectionSchedule:
         output, errors, was_paused = self._await(self._process)
         if self._stopped.is_set() or was_paused:
             return
-        if self._process.returncode and not output:
+        report = _parsed(output)
+        if report is None:
             _log.warning(
                 "collection failed with status %d: %s", self._process.returncode, errors[-_LAST_WORDS:].strip()
             )
             self.observer.collection(CollectionRun(None, time.monotonic() - began))
             return
-        report: dict[str, Any] = json.loads(output)
         removed = {reason: found["files"] for reason, found in report["removed"].items()}
         size = sum(found["size"] for found in report["removed"].values())
         _log.info("collection: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
@@ -135,3 +135,11 @@ class CollectionSchedule:
                     was_paused = True
                     _log.info("collection: ended, the server is read-only; the next one goes on")
                     process.terminate()
+
+
+def _parsed(output: str) -> dict[str, Any] | None:
+    """The report of a collection; None if its process died before it was written as a whole."""
+    try:
+        return cast("dict[str, Any]", json.loads(output))
+    except ValueError:
+        return None

@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import lance
 import pyarrow as pa
@@ -112,6 +113,28 @@ def test_a_collection_that_fails_is_told(tmp_path: Path, caplog: pytest.LogCaptu
         time.sleep(0.01)
     failing.stop()
     assert "expected a catalog, found none" in caplog.text
+
+
+@pytest.mark.parametrize("output", ["", '{"removed": {'])
+def test_a_process_that_dies_while_it_reports_is_told(
+    tmp_path: Path, output: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nprintf '{output}'; echo killed >&2; exit 137\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("namespace_server.collecting.sys", SimpleNamespace(executable=str(program)))
+    schedule(tmp_path)._collect()
+    assert "collection failed with status 137: killed" in caplog.text
+
+
+def test_a_collection_tells_what_it_did_not_judge_or_remove(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its process ends with another status then, and has a report all the same."""
+    [table] = root.glob("*_g$t")
+    [written] = (table / "_versions").glob("*.manifest")
+    written.unlink()
+    schedule(root)._collect()
+    assert f"collection: the table at {table.name} was left alone: version 1 of g$t" in caplog.text
+    assert lost_file(root).exists()
 
 
 def test_the_command_looks_where_something_changed(root: Path) -> None:
