@@ -111,16 +111,24 @@ def backups(
     as_json: AsJson = False,
     storage_option: StorageOptions = None,
 ) -> None:
-    """List the backups in a destination, the oldest first, with the root and the identity of the catalog of each."""
-    with _opened(destination, storage_option) as store:
-        from namespace_server.directory.backup.records import read_records
+    """List the backups in a destination, the oldest first, with the root and the identity of the catalog of each.
 
-        records = read_records(store)
+    A record that cannot be read is named, and the exit status is 3 then.
+    """
+    with _opened(destination, storage_option) as store:
+        from namespace_server.directory.backup.records import readable_records
+
+        records, damaged = readable_records(store)
     if as_json:
         typer.echo(json.dumps([record.as_json() for record in records], indent=2))
-        return
-    for record in records:
-        typer.echo(f"{_line(record)}; of {record.root}" + (f", catalog {record.identity}" if record.identity else ""))
+    else:
+        for record in records:
+            catalog = f", catalog {record.identity}" if record.identity else ""
+            typer.echo(f"{_line(record)}; of {record.root}{catalog}")
+    for error in damaged:
+        typer.echo(f"damaged: {error}", err=True)
+    if damaged:
+        raise typer.Exit(ExitStatus.DAMAGED)
 
 
 def verify_backup(

@@ -67,6 +67,9 @@ def test_what_is_refused(ground: Ground, tmp_path: Path) -> None:
     assert "expected a backup" in run("restore", backups, tmp_path / "other", status=2)
     assert "expected backup of any name" in run("verify-backup", backups, status=2)
     assert "expected an empty root" in run("restore", _made(root, backups), root, status=2)
+    for place in (backups / "new", tmp_path):
+        assert "expected a root apart from the backups" in run("restore", backups, place, status=2)
+    assert not (backups / "new").exists()
 
 
 def test_damage_has_an_exit_status_of_its_own(ground: Ground, tmp_path: Path) -> None:
@@ -78,6 +81,19 @@ def test_damage_has_an_exit_status_of_its_own(ground: Ground, tmp_path: Path) ->
     )
     report = json.loads(run("verify-backup", backups, "--json", status=3))
     assert {"key": str(data.relative_to(backups)), "text": "expected a file, found none"} in report["problems"]
+
+
+def test_a_damaged_record_is_named_beside_the_others(ground: Ground, tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    first, second = (json.loads(run("backup", ground.root, backups, "--json"))["id"] for _ in range(2))
+    record = backups / f"backups/{first}.json"
+    record.write_bytes(record.read_bytes()[:-1])
+    said = run("backups", backups, status=3)
+    assert said.startswith(second)
+    assert f"damaged: {record.as_uri()}" in said
+    assert "name one with --id" in run("restore", backups, tmp_path / "other", status=3)
+    run("restore", backups, tmp_path / "other", "--id", second)
+    assert Ground(tmp_path / "other").ids(T) == [0, 1, 2]
 
 
 def _made(root: Path, backups: Path) -> Path:

@@ -30,6 +30,7 @@ from namespace_server.directory.backup.records import (
     read_inventory,
     read_record,
     read_records,
+    readable_records,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion
 from namespace_server.directory.manifest_table.schema import IDENTITY_KEY, OnDisk
@@ -50,21 +51,23 @@ class Owner:
     Attributes:
         identity: What names it.
         adopted: The ids of backups of earlier releases, which name no catalog, and were shown to be of this one.
+        root: The root from which it was claimed; '' in files of earlier releases.
     """
 
     identity: str
     adopted: tuple[str, ...] = ()
+    root: str = ""
 
     def encode(self) -> bytes:
         """The content of its file."""
-        return encode_file({"identity": self.identity, "adopted": self.adopted})
+        return encode_file({"identity": self.identity, "adopted": self.adopted, "root": self.root})
 
 
 def read_owner(destination: ObjectStore) -> Owner | None:
     """The owner of a destination; None if none is told. Raises `CorruptFile`, `StorageError`."""
     try:
         values = decode_file(destination, OWNER_KEY)
-        return Owner(values["identity"], tuple(values["adopted"]))
+        return Owner(values["identity"], tuple(values["adopted"]), values.get("root", ""))
     except NotFound:
         return None
     except (KeyError, TypeError) as error:
@@ -87,8 +90,13 @@ def find_record(destination: ObjectStore, backup_id: str | None) -> BackupRecord
         if backup_id not in there:
             raise NotFound(f"{destination.uri}: expected backup {backup_id}, found {', '.join(there[-5:])}")
         return read_record(destination, backup_id)
-    records = read_records(destination)
-    newest = newest_of_each(records, read_owner(destination))
+    records, damaged = readable_records(destination)
+    if damaged:
+        raise CorruptFile(f"{damaged[0]}: which backup is the newest of its catalog is not known: name one with --id")
+    owner = None
+    with suppress(CorruptFile):  # it tells only to whom backups of earlier releases belong
+        owner = read_owner(destination)
+    newest = newest_of_each(records, owner)
     if len(newest) > 1:
         told = ", ".join(f"{record.id} of {record.root}" for record in newest)
         raise InvalidInputError(
@@ -142,7 +150,8 @@ class Claim:
             records = read_records(self.destination)
             for record in newest_of_each(records, None):
                 self._check_own(record, is_named=False)
-            owner = self._put(Owner(self.identity, tuple(record.id for record in records if not record.identity)))
+            adopted = tuple(record.id for record in records if not record.identity)
+            owner = self._put(Owner(self.identity, adopted, self.store.uri))
         if owner.identity != self.identity:
             raise InvalidInputError(
                 f"{self.destination.uri} belongs to catalog {owner.identity}, and {self.store.uri} is catalog "
@@ -152,6 +161,8 @@ class Claim:
             with suppress(CorruptFile):  # a verification names it
                 self._check_own(read_record(self.destination, backup_id), is_named=True)
                 break
+        else:
+            self._check_first(owner)
 
     def _put(self, owner: Owner) -> Owner:
         outcome = claim_slot(self.destination, OWNER_KEY, owner.encode())
@@ -171,7 +182,7 @@ class Claim:
             text = f"has catalog version {record.catalog_version}, the newest of this root is {self.snapshot.version}"
             raise self._refusal(record, text)
         is_shown = is_named or (own is not None and own == stated)
-        root = self._root(record)
+        root = self._root(record.root)
         try:
             if root is not None and self.store.contains(root) and root.contains(self.store):
                 is_shown = is_shown or any(self._is_location(part.location) for part in record.tables)
@@ -182,6 +193,20 @@ class Claim:
                 root.close()
         if not is_shown:
             raise self._refusal(record, "names no catalog, and this root does not have that version any more")
+
+    def _check_first(self, owner: Owner) -> None:
+        """Raise if the root that claimed a destination without a backup is there still, and this one is a copy."""
+        root = self._root(owner.root) if owner.root else None
+        if root is None:
+            return
+        try:
+            if not (self.store.contains(root) and root.contains(self.store)) and self._is_same_catalog(root):
+                raise InvalidInputError(
+                    f"{self.destination.uri} belongs to the catalog at {owner.root}, which is still there, and of "
+                    f"which {self.store.uri} is a copy: {_WAY_OUT}"
+                )
+        finally:
+            root.close()
 
     def _refusal(self, record: BackupRecord, text: str) -> InvalidInputError:
         return InvalidInputError(
@@ -207,19 +232,24 @@ class Claim:
             return stated.sha256
         return None
 
-    def _root(self, record: BackupRecord) -> ObjectStore | None:
+    def _root(self, uri: str) -> ObjectStore | None:
         try:
-            return self.open_root(record.root)
+            return self.open_root(uri)
         except (LanceCoreError, ValueError):
             return None
 
     def _is_there(self, root: ObjectStore, record: BackupRecord, sha256: str | None) -> bool:
         """Whether the catalog of a backup is at a root still. One that does not answer counts as gone."""
         scheme = cast("OnDisk", self.snapshot.disk).scheme
-        try:
+        with suppress(LanceCoreError):
             data = root.find(manifest_path(MANIFEST_TABLE, record.catalog_version, scheme))
             if data is not None and hashlib.sha256(data).hexdigest() == sha256:
                 return True
+        return self._is_same_catalog(root)
+
+    def _is_same_catalog(self, root: ObjectStore) -> bool:
+        """Whether a catalog of the same identity is at a root. One that does not answer counts as gone."""
+        try:
             newest = NewestVersion(root, MANIFEST_TABLE).find()
             if newest is None:
                 return False

@@ -291,6 +291,23 @@ def read_records(store: ObjectStore) -> list[BackupRecord]:
     return list(store.map(lambda backup_id: read_record(store, backup_id), list_backups(store)))
 
 
+def readable_records(store: ObjectStore) -> tuple[list[BackupRecord], list[CorruptFile]]:
+    """The records in a destination that can be read, the oldest first, and what is wrong with the others.
+
+    Raises `StorageError`; one request each, in parallel.
+    """
+
+    def read(backup_id: str) -> BackupRecord | CorruptFile:
+        try:
+            return read_record(store, backup_id)
+        except CorruptFile as error:
+            return error
+
+    found = list(store.map(read, list_backups(store)))
+    records = [each for each in found if isinstance(each, BackupRecord)]
+    return records, [each for each in found if isinstance(each, CorruptFile)]
+
+
 def _part_json(part: BackedUpTable) -> dict[str, Any]:
     return {name: getattr(part, name) for name in ("table", "location", "state", "versions", "files", "size")}
 

@@ -117,11 +117,13 @@ class Restoration:
         """Restore a backup, by default the newest.
 
         Raises:
-            InvalidInputError: The root is not empty, another backup is being restored there, or no backup is named and
-                the destination has those of several catalogs.
+            InvalidInputError: The root is not empty, or not apart from the backups, another backup is being restored
+                there, or no backup is named and the destination has those of several catalogs.
             NotFound, CorruptFile: There is no such backup, or a file of it is missing or damaged.
             StorageError, OutcomeUnknown: The call may be repeated.
         """
+        if self.backups.contains(self.root) or self.root.contains(self.backups):
+            raise InvalidInputError(f"expected a root apart from the backups {self.backups.uri}, found {self.root.uri}")
         record = find_record(self.backups, backup_id)
         self._claim(record)
         attempt = str(uuid.uuid5(_NAMES, record.id))

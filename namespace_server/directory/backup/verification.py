@@ -17,6 +17,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import PlacedFile, TableFiles
 from lance_core.tables.stored_files import FileProblem, StoredFiles
 from namespace_server.directory.backup.copies import Copies
+from namespace_server.directory.backup.ownership import OWNER_KEY, read_owner
 from namespace_server.directory.backup.records import (
     FILES,
     BackedUpTable,
@@ -105,6 +106,7 @@ def verify(
         )
     chosen = there if backup_id is None else [backup_id]
     examination = _Examination(destination, storage_options, progress, decode)
+    examination.examine_owner()
     for each in chosen:
         examination.examine(each)
     return VerificationReport(
@@ -134,6 +136,12 @@ class _Examination:
     _inventories: set[str] = field(default_factory=set)
     _ends_read: set[str] = field(default_factory=set)
     _unreadable: set[str] = field(default_factory=set)
+
+    def examine_owner(self) -> None:
+        try:
+            read_owner(self.store)
+        except CorruptFile as error:
+            self._tell(OWNER_KEY, str(error))
 
     def examine(self, backup_id: str) -> None:
         try:

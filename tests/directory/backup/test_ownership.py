@@ -10,6 +10,7 @@ import orjson
 import pytest
 from lance_namespace.errors import InvalidInputError
 
+from lance_core.errors import CorruptFile
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.backup import verify
 from namespace_server.directory.backup.ownership import OWNER_KEY, read_owner
@@ -82,6 +83,42 @@ def test_two_first_backups_to_one_destination(production: Ground, backups: Path,
     assert list_backups(LocalStore(backups)) == []
     refused(test, backups, "belongs to catalog")
     back_up(production, backups)
+
+
+def test_two_first_backups_of_two_copies(production: Ground, backups: Path, tmp_path: Path) -> None:
+    """At one time: the second one begins before the first one has its record."""
+    copy = Ground(Path(shutil.copytree(production.root, tmp_path / "copy")))
+    began: list[str] = []
+
+    def begin_another(*_told: object) -> None:
+        if not began:
+            began.append("copy")
+            refused(
+                copy, backups, "belongs to the catalog at .*production, which is still there, and of which .* is a copy"
+            )
+
+    done = back_up(production, backups, progress=begin_another)
+    assert began
+    assert list_backups(LocalStore(backups)) == [done.record.id]
+
+
+def test_a_root_that_was_moved_before_its_first_backup_was_done(
+    production: Ground, backups: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        back_up(production, backups, progress=_interrupt)
+    back_up(Ground(production.root.rename(tmp_path / "moved")), backups)
+
+
+def test_a_damaged_owner(production: Ground, backups: Path, tmp_path: Path) -> None:
+    """It is named, and no backup goes on; a restoration needs no owner."""
+    back_up(production, backups)
+    (backups / OWNER_KEY).write_bytes((backups / OWNER_KEY).read_bytes()[:-1])
+    [problem] = verify(LocalStore(backups)).problems
+    assert problem.key == OWNER_KEY
+    with pytest.raises(CorruptFile, match=OWNER_KEY):
+        back_up(production, backups)
+    assert restore(backups, tmp_path / "back").ids(T) == [0, 1, 2]
 
 
 def _interrupt(*_told: object) -> None:
