@@ -8,7 +8,7 @@ bounded by the number of bytes. They are counted before they are decoded.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
@@ -32,7 +32,7 @@ def decode_message(kind: type[M], data: bytes, free: int = FREE_MESSAGES) -> M:
     """
     most = free + len(data) // BYTES_EACH
     if len(data) > _SMALLEST * most:
-        _check_messages(data, kind.DESCRIPTOR, most)
+        _check_messages(data, cast("Descriptor", kind.DESCRIPTOR), most)
     return kind.FromString(data)
 
 
