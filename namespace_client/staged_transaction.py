@@ -362,7 +362,7 @@ class StagedTransaction:
                     raise
                 raise InvalidCall(f"{dotted(table_id)}: {error}") from error
             if state is not None:
-                changes = _FoundTable(self._access, state, self._options or state.storage_options)
+                changes = _CatalogTable(self._access, state, self._options or state.storage_options)
                 self._take_up((table_id, branch), changes)
         return changes
 
@@ -454,7 +454,7 @@ class StagedTransaction:
         return TransactionResult(batch.transaction_id, batch.catalog_version, tuple(tables))
 
 
-class _FoundTable(TableChanges):
+class _CatalogTable(TableChanges):
     """The steps of a table of the catalog. The version that they begin with may be gone when it is read."""
 
     def __init__(self, access: CatalogAccess, state: TableState, options: Mapping[str, str]) -> None:

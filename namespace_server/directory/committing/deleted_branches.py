@@ -47,10 +47,10 @@ class DeletedBranches:
 
     def is_deleted(self, snapshot: CatalogSnapshot, chain: ChainKey) -> bool:
         """Whether a client deleted a branch that has a version; see `is_deleted_branch`. Raises `StorageError`."""
-        head = snapshot.head(*chain)
-        if chain[1] is None or head is None:
+        head, branch = snapshot.head(*chain), chain[1]
+        if branch is None or head is None:
             return False
-        reference = self._store.find(branch_path(head.location, chain[1]))
+        reference = self._store.find(branch_path(head.location, branch))
         first = next(snapshot.versions(*chain))
         if reference is not None and self._there.get(head.base) == (reference, first.sha256):
             return False
