@@ -541,6 +541,8 @@ class StockOutcome:
             self._event.outcome = "committed"
             return True
         told = [outcome for text, outcome in self.TEXTS.items() if text in str(error)]
+        if self._event.by_path and "Not found: " in str(error) and "/_versions/" in str(error):
+            told.append("unknown")  # what stood there was moved to quarantine between its listing and its reading
         if not isinstance(error, (OSError, RuntimeError, ValueError, LanceNamespaceError)) or not told:
             return False
         self._event.outcome = told[0]
