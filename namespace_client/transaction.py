@@ -323,13 +323,14 @@ class MultiTableTransaction(DistributedTransaction):
 
         Args:
             table: Name of the table.
-            columns: SQL expressions by name, a function from record batches to record batches, or an Arrow schema or
-                field for columns of nulls.
+            columns: SQL expressions by name, a function from record batches to record batches, Arrow data with one row
+                for each row of the table in the order of a scan, or an Arrow schema or field for columns of nulls.
             read_columns: Columns that the function gets, all columns if None.
             branch: Name of the branch to change.
 
         Raises:
-            InvalidCall: There is no such table, or a column exists already.
+            InvalidCall: There is no such table, a column exists already, or the rows are more or fewer than the
+                table's.
         """
         changes = self._require(table, branch)
         head = changes.require_head()

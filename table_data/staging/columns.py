@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import lance
@@ -25,10 +25,11 @@ from table_data.staging.overflow import check_results
 def stage_columns(
     dataset: lance.LanceDataset, manifest: pb.Manifest, columns: Any, read_columns: Sequence[str] | None
 ) -> Merge:
-    """Add columns: SQL expressions by name, a function over batches, or a schema for columns of nulls.
+    """Add columns: SQL expressions by name, a function over batches, rows, or a schema for columns of nulls.
 
-    Raises `InvalidCall` if a column exists already, if a function is given for a table without fragments, for a wrong
-    expression, for integer arithmetic that overflows, and for values that Lance does not give back.
+    Rows are one for each row of the table, in the order of a scan. Raises `InvalidCall` if they are more or fewer, if a
+    column exists already, if a function or rows are given for a table without fragments, for a wrong expression, for
+    arithmetic that overflows, and for values that Lance does not give back.
     """
     if isinstance(columns, pa.Field):
         columns = pa.schema([columns])
@@ -50,11 +51,18 @@ def stage_columns(
         added = _renumbered(schema_fields(columns), next_field_id(manifest))
         return _with_fields(manifest, (*manifest.fields, *added), tuple(manifest.fragments))
     if not fragments:
-        raise InvalidCall("columns computed by a function for a table without rows: give a schema instead")
+        raise InvalidCall("columns with values for a table without rows: give a schema instead")
     read = None if read_columns is None else list(read_columns)
     with refused_as_such() as refusals:
-        values = columns if isinstance(columns, Mapping) else _from_outside(columns, refusals)
-        made = [fragment.merge_columns(values, columns=read) for fragment in fragments]
+        if isinstance(columns, Mapping):
+            made = [fragment.merge_columns(columns) for fragment in fragments]
+        elif isinstance(columns, BatchUDF) or callable(columns):
+            function = _checked_function(columns, refusals)
+            made = [fragment.merge_columns(function, columns=read) for fragment in fragments]
+        else:
+            rows = _RowsInOrder(rows_of(columns), refusals)
+            made = [fragment.merge_columns(rows.first(fragment.count_rows())) for fragment in fragments]
+            rows.check_end()
     _, (_, *encoded) = made[0][1].__reduce__()
     fields = tuple(pb.Field.FromString(field) for field in encoded)
     stored = arrow_schema(fields)
@@ -63,24 +71,68 @@ def stage_columns(
     return _with_fields(manifest, fields, tuple(fragment_message(fragment) for fragment, _ in made))
 
 
-def _from_outside(columns: Any, refusals: Refusals) -> Any:
-    """The values of a function, of a `BatchUDF` or of rows, as Lance takes them; see `for_lance`."""
-    if not isinstance(columns, BatchUDF) and not callable(columns):
-        return for_lance(rows_of(columns), refusals)
-    function = columns.func if isinstance(columns, BatchUDF) else columns
+def _checked_function(given: Any, refusals: Refusals) -> BatchUDF:
+    """A function whose values are as Lance takes them; see `for_lance`."""
+    if isinstance(given, BatchUDF) and given.cache is not None:
+        raise InvalidCall("a function with a checkpoint_file: expected one without, since nothing is kept of it")
+    function = given.func if isinstance(given, BatchUDF) else given
 
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
         found = function(batch)
         try:
-            return for_lance(
-                found if isinstance(found, pa.RecordBatch) else pa.RecordBatch.from_pandas(found), refusals
-            )
+            if hasattr(found, "iloc"):  # a frame of pandas
+                found = pa.RecordBatch.from_pandas(found)
+            if not isinstance(found, pa.RecordBatch):
+                raise InvalidCall(
+                    f"a function for new columns: expected a RecordBatch or a DataFrame, found {type(found).__name__}"
+                )
+            return for_lance(found, refusals)
         except InvalidCall as refusal:
             refusals.append(refusal)
             raise
 
-    schema = columns.output_schema if isinstance(columns, BatchUDF) else None
+    schema = given.output_schema if isinstance(given, BatchUDF) else None
     return BatchUDF(compute, None if schema is None else widened(schema))
+
+
+class _RowsInOrder:
+    """Rows that are taken in parts, which Lance writes beside the fragments of a table."""
+
+    def __init__(self, rows: pa.Table | pa.RecordBatchReader, refusals: Refusals) -> None:
+        self._schema = rows.schema
+        self._batches: Iterator[pa.RecordBatch] = iter(rows.to_reader() if isinstance(rows, pa.Table) else rows)
+        self._rest: pa.RecordBatch | None = None
+        self._refusals = refusals
+        self._wanted = 0
+
+    def first(self, count: int) -> pa.RecordBatchReader:
+        """The next so many rows, which are read when Lance asks for them."""
+        self._wanted += count
+        part = pa.RecordBatchReader.from_batches(self._schema, self._next(count))
+        return for_lance(part, self._refusals)
+
+    def check_end(self) -> None:
+        """Raise `InvalidCall` if there are more rows."""
+        if self._next_batch() is not None:
+            raise InvalidCall(f"new columns: expected {self._wanted} rows, one for each of the table's, found more")
+
+    def _next(self, count: int) -> Iterator[pa.RecordBatch]:
+        left = count
+        while left:
+            batch = self._next_batch()
+            if batch is None:
+                found = self._wanted - left
+                refusal = InvalidCall(f"new columns: expected a row for each of the table's, found {found} rows")
+                self._refusals.append(refusal)
+                raise refusal
+            self._rest = batch.slice(left) if batch.num_rows > left else None
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+            yield batch
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        rest, self._rest = self._rest, None
+        return rest if rest is not None else next((batch for batch in self._batches if batch.num_rows), None)
 
 
 def next_field_id(manifest: pb.Manifest) -> int:
