@@ -7,6 +7,7 @@ within them is left to pylance's parser.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, cast
 
@@ -30,6 +31,8 @@ _TOKEN: Final = re.compile(
 )
 _VALUES: Final = re.compile(r"(?:(?:-?[0-9]+(?:\.[0-9]+)?|'(?:[^']|'')*+')\s*,\s*)+")
 """Values of a list but the last, which may be many."""
+_MOST_DIGITS: Final = sys.float_info.max_10_exp
+_LONG: Final = re.compile(r"[0-9]{20}")
 _PREFIXES: Final = frozenset("BENRUbenru")
 """Letters directly before a text that make it another kind of text in some SQL. Pylance has no such text."""
 _HEXADECIMAL: Final = re.compile(r"'(?:[0-9A-Fa-f]{2})*'")
@@ -75,7 +78,7 @@ def tokens_of(text: str, what: str) -> Iterator[Token]:
     """
     place, before = 0, ""
     while place < len(text):
-        if before == "(" and (values := _VALUES.match(text, place)) is not None:
+        if before == "(" and (values := _VALUES.match(text, place)) is not None and not _LONG.search(values[0]):
             yield Token("operator", ",", values.end() - 1)
             place, before = values.end(), ""
             continue
@@ -91,9 +94,21 @@ def tokens_of(text: str, what: str) -> Iterator[Token]:
                 _check_word(value, text, found.end(), what)
             elif kind == "number" and value[:2] in {"0x", "0X"}:  # bytes to pylance, the number 1 to others
                 raise InvalidCall(f"{what}: expected a number in decimal digits, found {value[:40]}")
+            elif kind == "number" and value.isdecimal() and not _is_exact(value.lstrip("0")):
+                raise InvalidCall(
+                    f"{what}: expected an integer of at most 64 bits, found {value[:40]}: pylance rounds larger ones; "
+                    "CAST('...' AS DECIMAL(38, 0)) is exact"
+                )
             yield Token(cast("Kind", kind), value, place, value.lower() if kind == "word" else "")
         before = value if value == "(" else "" if value in {",", "."} else kind
         place = found.end()
+
+
+def _is_exact(digits: str) -> bool:
+    """Whether pylance has the value of an integer: it takes one beyond 64 bits for a floating-point number."""
+    if len(digits) < len(str(1 << 64)):
+        return True
+    return len(digits) <= _MOST_DIGITS and (int(digits) < 1 << 64 or int(float(digits)) == int(digits))
 
 
 def _check_word(word: str, text: str, end: int, what: str) -> None:

@@ -49,6 +49,15 @@ class ReadOnlyTable(lance.LanceDataset):  # type: ignore[misc]
             return int(self.scanner(columns=[], with_row_id=True, filter=filter).count_rows())
         return int(super().count_rows(filter, **options))
 
+    def get_fragments(self, filter: Any = None) -> list[lance.LanceFragment]:  # noqa: A002 - the name in pylance
+        """As those of pylance, with checked filters."""
+        return [_read_only(fragment) for fragment in super().get_fragments(filter)]
+
+    def get_fragment(self, fragment_id: int) -> lance.LanceFragment | None:
+        """As that of pylance, with checked filters."""
+        found = super().get_fragment(fragment_id)
+        return None if found is None else _read_only(found)
+
     @cached_property
     def same_names(self) -> SameNames:
         """Names of columns that differ in case only."""
@@ -62,6 +71,29 @@ class ReadOnlyTable(lance.LanceDataset):  # type: ignore[misc]
         copied = super().__copy__()
         copied.__class__ = ReadOnlyTable
         return cast("ReadOnlyTable", copied)
+
+
+class _Fragment(lance.LanceFragment):  # type: ignore[misc]
+    """A fragment of a `ReadOnlyTable`, whose filters and computed columns are checked as those of the table."""
+
+    def scanner(self, *, columns: Any = None, filter: Any = None, **options: Any) -> lance.LanceScanner:  # noqa: A002 - the name in pylance
+        """As that of pylance."""
+        return self._ds.scanner(columns, filter, fragments=[self], **options)
+
+    def count_rows(self, filter: Any = None) -> int:  # noqa: A002 - the name in pylance
+        """As that of pylance."""
+        if filter is None:
+            return int(super().count_rows())
+        return int(self.scanner(columns=[], with_row_id=True, filter=filter).count_rows())
+
+    def delete(self, predicate: str) -> Any:
+        """As that of pylance, which commits nothing."""
+        return super().delete(expression_of(self._ds, predicate, "predicate"))
+
+
+def _read_only(fragment: lance.LanceFragment) -> lance.LanceFragment:
+    fragment.__class__ = _Fragment
+    return fragment
 
 
 def expression_of(dataset: lance.LanceDataset, text: str, what: str) -> SqlExpression:

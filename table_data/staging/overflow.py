@@ -1,7 +1,8 @@
-"""Integer arithmetic in SQL expressions, done again so that no result wraps round.
+"""Arithmetic in SQL expressions: no integer wraps round, and no decimal has more digits than its type.
 
 Pylance computes an expression; of its integer arithmetic the operands are computed beside it. With them pyarrow does
-the same operations, in the types that pylance does them in, and refuses a result that does not fit.
+the same operations, in the types that pylance does them in, and refuses a result that does not fit. Decimals that
+pylance computed are looked at themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pyarrow.compute as pc
 
 from table_data.errors import InvalidCall
 from table_data.sql.arithmetic import Arithmetic, Integer, Operand, Tree, arithmetic_of, operands_of
-from table_data.sql.expressions import SqlExpression
+from table_data.sql.expressions import SqlExpression, column_expression
+from table_data.sql.tokens import tokens_of
 
 _KERNELS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": pc.add_checked,
@@ -31,10 +33,12 @@ _Value: TypeAlias = pa.Array | pa.Scalar
 
 
 def check_results(dataset: lance.LanceDataset, expressions: Mapping[str, SqlExpression]) -> None:
-    """Compute the integer arithmetic of expressions over all rows. Raises `InvalidCall` for what does not fit."""
+    """Compute arithmetic of expressions over all rows. Raises `InvalidCall` for what does not fit."""
     check = OverflowCheck(expressions, dataset.schema)
-    if check:
-        columns = {name: expressions[name] for name in check.checked} | check.columns
+    types = dataset.scanner(columns=dict(expressions), with_row_address=True).projected_schema
+    decimals = {name for name in expressions if pa.types.is_decimal(types.field(name).type)}
+    if wanted := check.checked | decimals:
+        columns = {name: expressions[name] for name in wanted} | check.columns
         for batch in dataset.scanner(columns=columns, with_row_address=True).to_batches():
             check.check(batch)
 
@@ -44,6 +48,7 @@ class OverflowCheck:
 
     def __init__(self, expressions: Mapping[str, SqlExpression], schema: pa.Schema) -> None:
         self._found = [(name, found) for name, text in expressions.items() for found in arithmetic_of(text)]
+        self._computed = {name for name, text in expressions.items() if text != column_expression(name)}
         texts = dict.fromkeys(text for _, found in self._found for text in operands_of(found.tree))
         taken = {*schema.names, *expressions}
         self._names = {
@@ -51,9 +56,6 @@ class OverflowCheck:
             for number, text in enumerate(texts)
             if _may_be_integer(text, schema)
         }
-
-    def __bool__(self) -> bool:
-        return bool(self._found)
 
     @property
     def checked(self) -> set[str]:
@@ -63,8 +65,12 @@ class OverflowCheck:
     @property
     def columns(self) -> dict[str, SqlExpression]:
         """The expressions that have to be computed beside the others, by unused names."""
-        # Pylance gives an integer the type of the column beside it, unless anything is around the two.
-        return {name: SqlExpression(f"coalesce({text})") for text, name in self._names.items()}
+        # Pylance gives an integer the type of the column beside it, unless anything is around the two. The name of a
+        # column alone is not put into a function, whose arguments it does not find by names in another case.
+        return {
+            name: SqlExpression(f"({text})" if _is_name(text) else f"coalesce({text})")
+            for text, name in self._names.items()
+        }
 
     def check(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Check rows; returned are those without the columns that were computed for it.
@@ -76,6 +82,9 @@ class OverflowCheck:
             # A value that is cast to another type was not computed in that one.
             is_own = whole is not None and pa.types.is_integer(whole)
             self._value(column, found.tree, batch, whole if is_own else None)
+        for column in self._computed.intersection(batch.schema.names):
+            if pa.types.is_decimal(batch.schema.field(column).type):
+                _check_digits(column, batch.column(column))
         return batch.drop_columns(list(self._names.values())) if self._names else batch
 
     def _value(self, column: str, tree: Tree, batch: pa.RecordBatch, kind: pa.DataType | None = None) -> _Value | None:
@@ -150,6 +159,18 @@ def _may_be_integer(text: str, schema: pa.Schema) -> bool:
     if name in schema.names:
         return bool(pa.types.is_integer(schema.field(name).type))
     return not text.startswith("'") and not text.replace(".", "", 1).isdecimal()
+
+
+def _is_name(text: str) -> bool:
+    """Whether an operand is the name of a column, or of a field in one."""
+    return all(token.kind in {"word", "name"} or token.text == "." for token in tokens_of(text, "operand"))
+
+
+def _check_digits(column: str, values: pa.Array) -> None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InvalidCall(f"column {column!r}: expected results that {values.type} holds: {error}") from error
 
 
 def _unused(name: str, taken: set[str]) -> str:

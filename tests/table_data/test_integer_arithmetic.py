@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -28,6 +30,7 @@ MOST = {name: (1 << kind.bit_width - (name[0] == "i")) - 1 for name, kind in KIN
 ROWS = pa.table(
     {name: pa.array([MOST[name], LEAST[name], 1, None], kind) for name, kind in KINDS.items()}
     | {"f32": pa.array([1.5, 3e38, None, 0.0], pa.float32()), "f64": [1e300, 1.5, 2.0, None]}
+    | {"d": pa.array([Decimal("9" * 38), Decimal(1), Decimal(-1), None], pa.decimal128(38, 0))}
     | {"s": ["a", "bb", "ccc", None], "st": [{"x": 127}] * 4, "small": pa.array([1, -2, 3, None], pa.int8())}
 )
 
@@ -130,6 +133,24 @@ def test_a_value_that_does_not_fit_its_column_is_refused(
         updated(table, column, expression)
     assert message in str(refused.value)
     assert updated(table, "i8", "2.0") == [2] * 4
+
+
+def test_decimals_have_the_digits_of_their_type(table: lance.LanceDataset) -> None:
+    """Pylance takes 39 digits for a decimal of 38."""
+    for expression in ("d + 1", "d - (-1)", "coalesce(d + 1, d)"):
+        with pytest.raises(InvalidCall, match="column 'd': expected results that decimal128"):
+            updated(table, "d", expression)
+        with pytest.raises(InvalidCall, match="column 'v': expected results that decimal128"):
+            stage_columns(table, pb.Manifest(), {"v": expression}, None)
+    assert updated(table, "d", "d + 1", "d < 5") == [Decimal(2), Decimal(0)]
+
+
+def test_names_in_another_case_are_found(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(ROWS, tmp_path / "t")
+    assert updated(dataset, "i16", "SMALL + 1") == [2, -1, 4, None]
+    assert updated(dataset, "i16", "ST.x + SMALL", "small < 0") == [125]
+    with pytest.raises(InvalidCall, match=r"found 127 \+ 1 = 128"):
+        updated(dataset, "i8", "I8 + 1")
 
 
 def test_new_columns_are_checked(table: lance.LanceDataset) -> None:

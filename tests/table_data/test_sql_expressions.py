@@ -146,6 +146,30 @@ class TestOneExpression:
         assert matching == []
 
 
+class TestLargeIntegers:
+    """Pylance takes an integer beyond 64 bits for a floating-point number, which rounds most of them."""
+
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "a = 18446744073709551617",
+            "a IN (1, 99999999999999999999999, 2)",
+            "a IN (99999999999999999999999, 2)",
+            "a = 1" + "0" * 400,
+        ],
+    )
+    def test_one_that_would_be_rounded_is_refused(self, table: ReadOnlyTable, where: str) -> None:
+        with pytest.raises(InvalidCall, match="filter: expected an integer of at most 64 bits"):
+            found(table, where)
+
+    @pytest.mark.parametrize(
+        "where",
+        ["a < 18446744073709551615", "a < 100000000000000000000", "a IN (1, 2, 3)", "a < 1e30", "a < 1" + "0" * 22],
+    )
+    def test_others_are_read(self, where: str) -> None:
+        assert sql_expression(where, "filter") == f"({where})"
+
+
 class TestNamesInAnotherCase:
     @pytest.mark.parametrize(("where", "expected"), [("Id = 4", [None]), ("id = 4", [1]), ("`Id` = 4", [None])])
     def test_an_exact_name_is_that_column(self, table: ReadOnlyTable, where: str, expected: list[int | None]) -> None:
@@ -246,6 +270,23 @@ def test_every_function_that_pylance_parses_in_its_own_way_is_counted(tmp_path: 
             with suppress(ValueError, OSError):
                 found(table, f"{word}{opening}" * (MAX_DEPTH - 1) + "a ++" + closing * (MAX_DEPTH - 1))
         assert time.process_time() - began < 2, word
+
+
+def test_fragments_check_what_their_table_checks(table: ReadOnlyTable) -> None:
+    [fragment] = table.get_fragments()
+    assert fragment.to_table(columns=["a"], filter="`Column` <> 'x'").column(0).to_pylist() == [2, 3, None]
+    assert fragment.count_rows("a > 1") == table.get_fragment(0).count_rows("a > 1") == 2
+    assert fragment.count_rows() == 4
+    assert sum(batch.num_rows for batch in fragment.to_batches(filter="a > 1")) == 2
+    assert table.get_fragment(7) is None
+    for call in (
+        lambda: fragment.to_table(filter='"a" IS NOT NULL'),
+        lambda: fragment.scanner(columns={"v": '"a"'}),
+        lambda: fragment.count_rows("a = 1; a = 2"),
+        lambda: fragment.delete("\"Column\" <> 'x'"),
+    ):
+        with pytest.raises(InvalidCall):
+            call()
 
 
 def test_no_message_holds_a_whole_text() -> None:
