@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from lance_core.errors import InvalidTransaction
+from lance_core.format.blobs import BLOB_KEY
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOP_LEVEL
 from lance_core.transaction.operations import MapUpdate
@@ -30,8 +31,7 @@ _RESERVED: Final = frozenset(
 )
 
 _EXTENSION: Final = "ARROW:extension:name"
-_BLOB: Final = "lance-encoding:blob"
-_LAYOUT: Final = frozenset({_BLOB, "lance-encoding:packed", "packed"})
+_LAYOUT: Final = frozenset({BLOB_KEY, "lance-encoding:packed", "packed"})
 """Keys that say how the columns of a field are laid out in its files."""
 _VALUES: Final[Mapping[str, re.Pattern[str]]] = {
     "lance-encoding:compression": re.compile("zstd|lz4|none|fsst"),
@@ -155,7 +155,7 @@ def _check_value(field: pb.Field, key: str, value: str) -> None:
     expected = _VALUES.get(key)
     if expected is not None and not expected.fullmatch(value):
         raise InvalidTransaction(f"field {field.name!r}: {key} is {value[:80]!r}, expected {expected.pattern}")
-    if key == _BLOB and value == "true" and field.logical_type not in {"large_binary", "binary", "blob"}:
+    if key == BLOB_KEY and value == "true" and field.logical_type not in {"large_binary", "binary", "blob"}:
         raise InvalidTransaction(f"field {field.name!r}: {key} is for large_binary, found {field.logical_type}")
     storage = _STORAGE.get(value) if key == _EXTENSION else None
     if storage is not None and not storage.fullmatch(field.logical_type):

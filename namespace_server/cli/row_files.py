@@ -105,13 +105,6 @@ _READERS: Final[dict[str, Callable[[str], RowFile]]] = {
 }
 
 
-def holds_blobs(field: pa.Field) -> bool:
-    """Whether a column of a table has blobs: bytes that lie apart from the other columns."""
-    metadata = field.metadata or {}
-    extension = metadata.get(b"ARROW:extension:name", b"").decode() or getattr(field.type, "extension_name", "")
-    return b"lance-encoding:blob" in metadata or extension.startswith("lance.blob")
-
-
 def write_rows(file: Path | None, kind: FileFormat, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write rows to a file, or to standard output without one. A file appears when it is whole."""
     if file is None:

@@ -53,7 +53,8 @@ def read(
     goes to standard output. A file appears when it is whole. It has the bytes of blob columns, JSON lines as base64;
     CSV cannot hold them, and the terminal shows what they are.
     """
-    from namespace_server.cli.row_files import format_of, holds_blobs, write_rows
+    from lance_core.format.blobs import is_blob
+    from namespace_server.cli.row_files import format_of, write_rows
     from namespace_server.cli.row_output import batches_with_progress
     from table_data.arrow.batch_sizes import BATCH_BYTES
     from table_data.pylance_errors import explained
@@ -70,9 +71,7 @@ def read(
             if is_short and rows.num_rows > SCREEN:
                 typer.echo(f"the first {SCREEN} rows; --limit says how many, --output writes all", err=True)
             return
-        blobs = [
-            field.name for field in dataset.schema if holds_blobs(field) and field.name in (chosen or [field.name])
-        ]
+        blobs = [field.name for field in dataset.schema if is_blob(field) and field.name in (chosen or [field.name])]
         if blobs and kind == "csv":
             raise refusal(f"CSV: column {blobs[0]} holds bytes; choose --columns without it, or another format")
         with explained(f"read of {table}"):

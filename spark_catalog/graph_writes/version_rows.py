@@ -84,11 +84,13 @@ class VersionRows:
         """The rows, read by this process; with `addresses` their `_rowaddr` is the last column."""
         dataset = self.table.opened()
         fragments = None if self.only is None else [dataset.get_fragment(number) for number in sorted(self.only)]
+        where = None if predicate is None else staging.expression_of(dataset, predicate, "predicate")
         if fragments != []:
             yield from dataset.scanner(
                 columns=list(columns),
-                filter=None if predicate is None else staging.expression_of(dataset, predicate, "predicate"),
+                filter=where,
                 fragments=fragments,
+                use_scalar_index=False if where is not None and where.bypasses_indices else None,
                 with_row_address=addresses,
                 batch_size=_BATCH_ROWS,
                 batch_size_bytes=BATCH_BYTES,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import lance
 
-from lance_core.data import commit_time
+from lance_core.data import commit_time, unpublished_uri
 from table_data.errors import VersionGone
 from table_data.pylance_errors import explained
 
@@ -77,8 +77,9 @@ class PinnedTable:
         options = dict(self.storage_options) or None
         with explained(f"{self.uri}: version {self.version}"):
             if self.manifest is not None:
+                place = unpublished_uri(self.uri, self.manifest)
                 return lance.LanceDataset(
-                    self.uri, serialized_manifest=self.manifest, storage_options=options, session=session
+                    place, serialized_manifest=self.manifest, storage_options=options, session=session
                 )
             dataset = lance.dataset(self.uri, version=self.version, storage_options=options, session=session)
         found = committed_ms(dataset)

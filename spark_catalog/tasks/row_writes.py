@@ -28,6 +28,7 @@ from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tasks.staging import FILE_ROWS, StageTarget, fit_batch
 from table_data.arrow.storable import check_readable_types
 from table_data.descriptions import new_fragments
+from table_data.staging.rows import check_written
 
 ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
 _OLD_COLUMNS = 3
@@ -231,7 +232,10 @@ def _written(write: RowWrite, batches: _Batches) -> list[Any]:
     sizes = {"max_rows_per_file": write.max_rows_per_file, "max_bytes_per_file": write.max_bytes_per_file}
     try:
         if write.base is not None:
-            return list(write_fragments(reader, write.base.open(), mode="append", **sizes))
+            dataset = write.base.open()
+            written = list(write_fragments(reader, dataset, mode="append", **sizes))
+            check_written(dataset, written)
+            return written
         return list(
             write_fragments(
                 reader,

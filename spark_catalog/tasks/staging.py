@@ -32,6 +32,7 @@ from spark_catalog.tasks.arrow_batches import unmeasured_batches
 from table_data.arrow.fitting import fit, named
 from table_data.arrow.memory import readable_by_lance
 from table_data.arrow.storable import check_readable_types
+from table_data.staging.rows import check_written
 
 if TYPE_CHECKING:
     import lance
@@ -208,7 +209,10 @@ def write_files(rows: pa.RecordBatchReader, target: StageTarget) -> list[Fragmen
         "storage_options": dict(target.storage_options),
     }
     if target.version is not None:
-        return list(write_fragments(rows, target.open(), mode="append", **options))
+        dataset = target.open()
+        written = list(write_fragments(rows, dataset, mode="append", **options))
+        check_written(dataset, written)
+        return written
     mode = "overwrite" if target.overwrites else "create"
     return list(write_fragments(rows, target.uri, mode=mode, data_storage_version=DATA_STORAGE_VERSION, **options))
 

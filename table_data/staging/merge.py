@@ -22,7 +22,7 @@ from table_data.descriptions import delete_operation, update_operation
 from table_data.errors import InvalidCall
 from table_data.requests.merging import MergeClauses
 from table_data.staging.handles import expression_of
-from table_data.staging.rows import check_written
+from table_data.staging.rows import check_written, outgrown_as_such
 
 MAX_CLAIMED_KEYS = 65_536
 """Upper bound of the keys that one merge claims in its transaction.
@@ -83,7 +83,8 @@ def stage_merge(
                 look(batch)
         else:
             source = pa.RecordBatchReader.from_batches(source.schema, map(look, source))
-        transaction, counts = builder.execute_uncommitted(source)
+        with outgrown_as_such(dataset):
+            transaction, counts = builder.execute_uncommitted(source)
     inserted, updated, deleted = (int(counts[f"num_{kind}_rows"]) for kind in ("inserted", "updated", "deleted"))
     operation = transaction.operation
     if isinstance(operation, lance.LanceOperation.Delete):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Final
 
 import lance
 import numpy as np
@@ -13,6 +14,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from lance_core.data import decoded_rows
 from lance_core.errors import CorruptFile
+from lance_core.format.blobs import is_blob
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.table_files import TableFiles
@@ -30,6 +32,9 @@ from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.sql.expressions import column_expression
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
 from table_data.staging.row_sets import RowSet
+
+_OUTGROWN: Final = "Dictionary key bigger than the key type"
+"""What pylance says of more values than the indices of a dictionary count."""
 
 
 def _reader(rows: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -100,15 +105,36 @@ def check_written(dataset: lance.LanceDataset, written: Sequence[FragmentMetadat
 
     Only tables that were made without this engine have such columns. What was written stays: no version names it.
     """
-    narrow = [field.name for field in dataset.schema if has_narrow_dictionary(field.type)]
-    for name in narrow:
+    for name in _narrow_columns(dataset):
         try:
             decoded_rows(dataset, written, [name])
         except CorruptFile as error:
-            raise InvalidCall(
-                f"column {name[:80]!r}: expected no more values at once than {dataset.schema.field(name).type} counts; "
-                "add them in parts, or write the table again, which makes the indices wider"
-            ) from error
+            raise _outgrown(dataset, name) from error
+
+
+@contextmanager
+def outgrown_as_such(dataset: lance.LanceDataset) -> Iterator[None]:
+    """Raise `InvalidCall` where pylance itself meets more values than the indices of a dictionary column count."""
+    try:
+        yield
+    except Exception as error:
+        narrow = _narrow_columns(dataset) if _OUTGROWN in str(error) else []
+        if narrow:
+            raise _outgrown(dataset, *narrow) from error
+        raise
+
+
+def _narrow_columns(dataset: lance.LanceDataset) -> list[str]:
+    return [field.name for field in dataset.schema if has_narrow_dictionary(field.type)]
+
+
+def _outgrown(dataset: lance.LanceDataset, *names: str) -> InvalidCall:
+    columns = ", ".join(repr(name[:80]) for name in names)
+    kinds = ", ".join(str(dataset.schema.field(name).type)[:200] for name in names)
+    return InvalidCall(
+        f"column {columns}: expected no more values at once than {kinds} counts; add them in parts, or write the table "
+        "again, which makes the indices wider"
+    )
 
 
 def data_format(name: str) -> str:
@@ -147,7 +173,7 @@ def stage_update(
     unknown = [name for name in assignments if name not in schema.names]
     if unknown or not assignments:
         raise ColumnNotFound(f"update of columns {list(assignments)}: expected some of {schema.names}")
-    blobs = [field.name for field in fields if _is_blob(field)]
+    blobs = [field.name for field in fields if is_blob(field)]
     if blobs:
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
     stable = dataset.has_stable_row_ids
@@ -202,10 +228,6 @@ def _with_row_ids(
         fragment.inline_row_ids = encode_row_ids(ids[start : start + fragment.physical_rows])
         start += fragment.physical_rows
     return fragments
-
-
-def _is_blob(field: pb.Field) -> bool:
-    return "lance-encoding:blob" in field.metadata or field.extension_name.startswith("lance.blob")
 
 
 def _is_top(field: pb.Field, names: Mapping[str, str]) -> bool:

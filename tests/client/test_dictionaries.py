@@ -102,6 +102,8 @@ def test_a_table_with_narrow_indices_takes_what_they_count(tmp_path: Path) -> No
         with pytest.raises(InvalidCall, match="column 'c': expected"), catalog.begin() as tx:
             tx.append("t", pa.table({"c": pa.chunked_array([colours(0, 100), colours(100, 100)])}))
         with pytest.raises(InvalidCall, match="column 'c': expected"), catalog.begin() as tx:
+            tx.merge("t", pa.table({"c": pa.chunked_array([colours(200, 100), colours(300, 100)])}), on="c")
+        with pytest.raises(InvalidCall, match="column 'c': expected"), catalog.begin() as tx:
             tx.update("t", {"c": "c"})
         with pytest.raises(Exception, match="nothing was committed"), catalog.begin() as tx:
             tx.compact("t")
