@@ -11,6 +11,7 @@ from lance_core.data import schema_fields
 from lance_core.errors import UnsupportedFeature
 from table_data.arrow.claims import RowLimits, check_claims
 from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.storable import check_names
 from table_data.errors import ClientError, InvalidCall
 
 _FILE_MAGIC = b"ARROW1\x00\x00"
@@ -79,6 +80,7 @@ class ArrowBody:
 def _check_schema(schema: pa.Schema) -> None:
     if not schema.names:
         raise InvalidCall("request body: expected rows with columns, found none")
+    check_names(schema)
     double = next((name for name, count in Counter(schema.names).items() if count > 1), None)
     if double is not None:
         raise InvalidCall(f"request body: expected columns with different names, found {double[:80]!r} twice")

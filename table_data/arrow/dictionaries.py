@@ -37,14 +37,28 @@ def _is_narrow(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind)) and kind.index_type.bit_width < _INDEX.bit_width
 
 
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with texts and bytes in place of views of them, also in its fields."""
+    return rebuilt(kind, _without_view)
+
+
 def _wide(kind: pa.DataType) -> pa.DataType:
-    if not has_dictionary(kind):
+    return rebuilt(kind, _wide_dictionary) if has_dictionary(kind) else kind
+
+
+def _wide_dictionary(kind: pa.DataType) -> pa.DataType:
+    if not pa.types.is_dictionary(kind):
         return kind
-    if pa.types.is_dictionary(kind):
-        index = _INDEX if _is_narrow(kind) else kind.index_type
-        return pa.dictionary(index, _without_view(kind.value_type), kind.ordered)
+    index = _INDEX if _is_narrow(kind) else kind.index_type
+    return pa.dictionary(index, _without_view(kind.value_type), kind.ordered)
+
+
+def rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type whose parts without fields are changed."""
+    if not kind.num_fields or pa.types.is_dictionary(kind):
+        return change(kind)
     fields = [kind.field(place) for place in range(kind.num_fields)]
-    fields = [field.with_type(_wide(field.type)) for field in fields]
+    fields = [field.with_type(rebuilt(field.type, change)) for field in fields]
     if pa.types.is_struct(kind):
         return pa.struct(fields)
     if pa.types.is_map(kind):

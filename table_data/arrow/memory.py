@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from table_data.arrow.dictionaries import without_views
+
 
 def readable_by_lance(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The same values in memory that Lance reads; a copy where they lie in another way.
@@ -17,7 +19,8 @@ def readable_by_lance(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunk
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([readable_by_lance(chunk) for chunk in column.chunks], column.type)
     if _has_empty_part(column):
-        return column.take(pa.array(range(len(column)), pa.int64()))
+        plain = column.cast(without_views(column.type))  # Arrow takes no views
+        return plain.take(pa.array(range(len(plain)), pa.int64())).cast(column.type)
     if _holds_decimal(column.type) and any(part is not None and part.address % 16 for part in column.buffers()):
         return pa.concat_arrays([column])
     return pa.concat_arrays([column]) if _has_nested_part(column) else column

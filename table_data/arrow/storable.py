@@ -6,7 +6,8 @@ and those that it refuses in words of its own, are refused here by the name of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import pyarrow as pa
 
@@ -34,18 +35,38 @@ def check_storable(schema: pa.Schema, data_version: str) -> None:
 
 def check_readable_types(schema: pa.Schema, data_version: str) -> None:
     """The same for types that pylance writes, and does not read. For rows in the types of a table this is enough."""
+    check_names(schema)
     for field in schema:
         for path, found in _unreadable(field.type, field.name, data_version):
             raise InvalidCall(f"column {path[:80]!r}: {found}, which a data file of Lance does not give back")
 
 
-def is_blob(field: pa.Field) -> bool:
-    """Whether the values of a column are blobs, which Lance keeps beside its pages."""
-    metadata = field.metadata or {}
-    if not metadata and not isinstance(field.type, pa.BaseExtensionType):
-        return False
-    names = (getattr(field.type, "extension_name", ""), metadata.get(b"ARROW:extension:name", b"").decode())
-    return b"lance-encoding:blob" in metadata or any(name.startswith("lance.blob") for name in names)
+def check_names(schema: pa.Schema) -> None:
+    """Raise `InvalidCall` for a column whose name, or that of a field in it, is not UTF-8. Nor may metadata be others.
+
+    Pyarrow decodes a name when it is asked for it.
+    """
+    for place in range(len(schema)):
+        try:
+            _decode(schema.field(place))
+        except UnicodeDecodeError as error:
+            raise InvalidCall(f"column {place}: expected names and metadata in UTF-8: {error}") from None
+    try:
+        _decode_metadata(schema.metadata)
+    except UnicodeDecodeError as error:
+        raise InvalidCall(f"schema: expected metadata in UTF-8: {error}") from None
+
+
+def _decode(field: pa.Field) -> None:
+    _ = field.name
+    _decode_metadata(field.metadata)
+    for place in range(field.type.num_fields):
+        _decode(field.type.field(place))
+
+
+def _decode_metadata(metadata: Mapping[bytes, bytes] | None) -> None:
+    for text in chain.from_iterable((metadata or {}).items()):
+        text.decode()
 
 
 def _check_known(field: pa.Field) -> None:

@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from table_data.arrow.body import ArrowBody
 from table_data.arrow.dictionaries import widened
 from table_data.arrow.storable import check_storable
 from table_data.errors import InvalidCall
@@ -127,6 +128,9 @@ def test_values_that_are_none_of_their_type(tmp_path: Any, make: Callable[[], pa
         (pa.struct([("s", NESTED)]), [{"s": {"in": FULL, "n": 1}}, {"s": None}, None, {"s": None}]),
         (pa.timestamp("ns", "UTC"), [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None, None, None]),
         (pa.string_view(), ["a", None, "", "b"]),
+        (pa.struct([("v", pa.string_view()), ("l", pa.list_(pa.int8()))]), [{"v": "a", "l": []}, None, None, None]),
+        (pa.list_(pa.list_(pa.binary_view())), [[], None, [[b"a"], None], [[]]]),
+        (pa.map_(pa.string_view(), pa.string_view()), [[], [("k", "v")], None, [("k", None)]]),
         (pa.null(), [None, None, None, None]),
     ],
     ids=lambda each: str(each)[:50],
@@ -138,6 +142,23 @@ def test_parts_of_columns_come_back(tmp_path: Any, kind: pa.DataType, values: li
             found = stored(f"{tmp_path}/{start}{end}", whole.slice(start, end - start))
             assert found["c"].to_pylist() == whole.slice(start, end - start).to_pylist()
             assert found["text"].to_pylist() == ["x"] * (end - start)
+
+
+def test_names_that_are_not_utf8(tmp_path: Any) -> None:
+    """Pyarrow decodes them when they are asked for."""
+    for nested in (pa.array([{"QQQQ": 1}]), pa.array([[{"QQQQ": 1}]])):
+        sink = pa.BufferOutputStream()
+        table = pa.table({"id": [1], "c": nested})
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        data = pa.py_buffer(sink.getvalue().to_pybytes().replace(b"QQQQ", b"\xff\xfeQQ"))
+        with pytest.raises(InvalidCall, match="column 1: expected names and metadata in UTF-8"):
+            ArrowBody(data).rows()
+        with pytest.raises(InvalidCall, match="expected names and metadata in UTF-8"):
+            stage_table(str(tmp_path), pa.ipc.open_stream(data).read_all(), None, "2.2", {}, exists=False)
+    marked = table.schema.with_metadata({b"k": b"\xff"})
+    with pytest.raises(InvalidCall, match="schema: expected metadata in UTF-8"):
+        check_storable(marked, "2.2")
 
 
 def test_what_is_whole_is_not_copied() -> None:
