@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import lance
 import pyarrow as pa
 from lance.udf import BatchUDF
 
 from lance_core.data import arrow_schema, fragment_message, schema_fields
+from lance_core.format.blobs import is_blob
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Merge
 from table_data.arrow.dictionaries import widened
@@ -20,6 +21,8 @@ from table_data.arrow.storable import check_storable
 from table_data.errors import InvalidCall
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import check_results
+
+_OLD_BLOBS: Final = frozenset({"2.0", "2.1"})
 
 
 def stage_columns(
@@ -47,7 +50,7 @@ def stage_columns(
         computed = dataset.scanner(columns=dict(columns), with_row_address=True).projected_schema
         columns = pa.schema([computed.field(name).with_nullable(True) for name in columns])
     if isinstance(columns, pa.Schema):
-        check_storable(columns, dataset.data_storage_version)
+        _check_addable(columns, dataset.data_storage_version)
         added = _renumbered(schema_fields(columns), next_field_id(manifest))
         return _with_fields(manifest, (*manifest.fields, *added), tuple(manifest.fragments))
     if not fragments:
@@ -57,25 +60,28 @@ def stage_columns(
         if isinstance(columns, Mapping):
             made = [fragment.merge_columns(columns) for fragment in fragments]
         elif isinstance(columns, BatchUDF) or callable(columns):
-            function = _checked_function(columns, refusals)
+            function = _checked_function(columns, dataset, refusals)
             made = [fragment.merge_columns(function, columns=read) for fragment in fragments]
         else:
-            rows = _RowsInOrder(rows_of(columns), refusals)
+            given = rows_of(columns)
+            _check_addable(widened(given.schema), dataset.data_storage_version)
+            rows = _RowsInOrder(given, refusals)
             made = [fragment.merge_columns(rows.first(fragment.count_rows())) for fragment in fragments]
             rows.check_end()
     _, (_, *encoded) = made[0][1].__reduce__()
     fields = tuple(pb.Field.FromString(field) for field in encoded)
     stored = arrow_schema(fields)
     new = [stored.field(name) for name in stored.names if name not in dataset.schema.names]
-    check_storable(pa.schema(new), dataset.data_storage_version)
+    _check_addable(pa.schema(new), dataset.data_storage_version)
     return _with_fields(manifest, fields, tuple(fragment_message(fragment) for fragment, _ in made))
 
 
-def _checked_function(given: Any, refusals: Refusals) -> BatchUDF:
+def _checked_function(given: Any, dataset: lance.LanceDataset, refusals: Refusals) -> BatchUDF:
     """A function whose values are as Lance takes them; see `for_lance`."""
     if isinstance(given, BatchUDF) and given.cache is not None:
         raise InvalidCall("a function with a checkpoint_file: expected one without, since nothing is kept of it")
     function = given.func if isinstance(given, BatchUDF) else given
+    seen: list[pa.Schema] = []
 
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
         found = function(batch)
@@ -86,13 +92,38 @@ def _checked_function(given: Any, refusals: Refusals) -> BatchUDF:
                 raise InvalidCall(
                     f"a function for new columns: expected a RecordBatch or a DataFrame, found {type(found).__name__}"
                 )
-            return for_lance(found, refusals)
+            batch = for_lance(found, refusals)
+            if batch.schema not in seen:
+                _check_addable(batch.schema, dataset.data_storage_version)
+                seen.append(batch.schema)
+            return batch
         except InvalidCall as refusal:
             refusals.append(refusal)
             raise
 
     schema = given.output_schema if isinstance(given, BatchUDF) else None
     return BatchUDF(compute, None if schema is None else widened(schema))
+
+
+def _check_addable(columns: pa.Schema, data_version: str) -> None:
+    """Raise `InvalidCall` for new columns that Lance does not give back.
+
+    Beside fragments that are there it writes blobs as formats before 2.2 have them. In such a column it cannot read the
+    rows that are added later, which are written as the table's format has them.
+    """
+    check_storable(columns, data_version)
+    if data_version in _OLD_BLOBS:
+        return
+    for field in columns:
+        if _holds_blobs(field):
+            raise InvalidCall(
+                f"column {field.name[:80]!r}: expected none of blobs, which a table has from its first version on"
+            )
+
+
+def _holds_blobs(field: pa.Field) -> bool:
+    kind = field.type
+    return is_blob(field) or any(_holds_blobs(kind.field(place)) for place in range(kind.num_fields))
 
 
 class _RowsInOrder:
