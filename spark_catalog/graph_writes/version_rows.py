@@ -23,7 +23,6 @@ from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tables.scans import ROW_ADDRESS, Scan
 from spark_catalog.tasks.staging import StageTarget
-from table_data import staging
 from table_data.arrow.batch_sizes import BATCH_BYTES
 from table_data.composition import take_step
 from table_data.descriptions import append_operation, overwrite_operation
@@ -84,13 +83,11 @@ class VersionRows:
         """The rows, read by this process; with `addresses` their `_rowaddr` is the last column."""
         dataset = self.table.opened()
         fragments = None if self.only is None else [dataset.get_fragment(number) for number in sorted(self.only)]
-        where = None if predicate is None else staging.expression_of(dataset, predicate, "predicate")
         if fragments != []:
             yield from dataset.scanner(
                 columns=list(columns),
-                filter=where,
+                filter=predicate,
                 fragments=fragments,
-                use_scalar_index=False if where is not None and where.bypasses_indices else None,
                 with_row_address=addresses,
                 batch_size=_BATCH_ROWS,
                 batch_size_bytes=BATCH_BYTES,

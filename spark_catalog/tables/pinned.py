@@ -14,6 +14,7 @@ import lance
 from lance_core.data import commit_time, unpublished_uri
 from table_data.errors import VersionGone
 from table_data.pylance_errors import explained
+from table_data.staging.handles import ReadOnlyTable
 
 if TYPE_CHECKING:
     from lance_core.format.manifest import ManifestFile
@@ -67,7 +68,7 @@ class PinnedTable:
         return cls(uri, dataset.version, dict(storage_options), committed_ms(dataset))
 
     def open(self) -> lance.LanceDataset:
-        """Open the version.
+        """Open the version, read-only: filters are checked, see `ReadOnlyTable`.
 
         Raises:
             VersionGone: There is no such version, or no table, or another version took its place.
@@ -78,10 +79,8 @@ class PinnedTable:
         with explained(f"{self.uri}: version {self.version}"):
             if self.manifest is not None:
                 place = unpublished_uri(self.uri, self.manifest)
-                return lance.LanceDataset(
-                    place, serialized_manifest=self.manifest, storage_options=options, session=session
-                )
-            dataset = lance.dataset(self.uri, version=self.version, storage_options=options, session=session)
+                return ReadOnlyTable(place, serialized_manifest=self.manifest, storage_options=options, session=session)
+            dataset = ReadOnlyTable(self.uri, version=self.version, storage_options=options, session=session)
         found = committed_ms(dataset)
         if None not in {found, self.committed_ms} and found != self.committed_ms:
             raise VersionGone(

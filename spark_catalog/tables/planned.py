@@ -124,7 +124,7 @@ def check_scan(table: PinnedTable, dataset: lance.LanceDataset, scan: Scan) -> N
     if scan.filter is None and not scan.is_search:
         return
     try:
-        dataset.scanner(**scanner_options(dataset, scan)).explain_plan()
+        dataset.scanner(**scanner_options(scan)).explain_plan()
     except (ValueError, OSError) as refusal:
         asked = " and ".join(
             f"{what} {given!r}"

@@ -13,7 +13,6 @@ from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.scans import ROW_ID, Scan
 from spark_catalog.tables.splits import Piece, Split
 from spark_catalog.tables.types import cast_batch
-from table_data import staging
 
 BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 16 << 20
@@ -54,17 +53,14 @@ def count_split(table: PinnedTable, scan: Scan, split: Split) -> int:
     return sum(scanner.count_rows() for scanner in _scanners(table.opened(), scan, split))
 
 
-def scanner_options(dataset: lance.LanceDataset, scan: Scan) -> dict[str, Any]:
-    """What pylance takes for the columns, filter, limit and search of a scan. Raises `InvalidCall` for a filter."""
-    where = None if scan.filter is None else staging.expression_of(dataset, scan.filter, "filter")
+def scanner_options(scan: Scan) -> dict[str, Any]:
+    """What pylance takes for the columns, filter, limit and search of a scan."""
     options: dict[str, Any] = {
         "columns": list(scan.columns or ()) or [ROW_ID],
-        "filter": where,
+        "filter": scan.filter,
         "limit": scan.limit,
         "blob_handling": "all_binary",
     }
-    if where is not None and where.bypasses_indices:
-        options["use_scalar_index"] = False
     if scan.is_search:
         options |= {"prefilter": True, "disable_scoring_autoprojection": True}
     if scan.nearest is not None:
@@ -75,7 +71,7 @@ def scanner_options(dataset: lance.LanceDataset, scan: Scan) -> dict[str, Any]:
 
 
 def _scanners(dataset: lance.LanceDataset, scan: Scan, split: Split) -> Iterator[lance.LanceScanner]:
-    options = scanner_options(dataset, scan) | {
+    options = scanner_options(scan) | {
         "batch_size": BATCH_ROWS,
         "batch_size_bytes": _BATCH_BYTES,
         "io_buffer_size": _READ_AHEAD,

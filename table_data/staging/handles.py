@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import Any, Final, cast
 
 import lance
+import numpy as np
 
 from lance_core.data import unpublished_uri
 from lance_core.format.manifest import ManifestFile, serialized_manifest
@@ -88,7 +89,11 @@ class _Fragment(lance.LanceFragment):  # type: ignore[misc]
 
     def delete(self, predicate: str) -> Any:
         """As that of pylance, which commits nothing."""
-        return super().delete(expression_of(self._ds, predicate, "predicate"))
+        where = expression_of(self._ds, predicate, "predicate")
+        if not where.bypasses_indices:
+            return super().delete(where)
+        found = self.scanner(columns=[], filter=where, with_row_address=True).to_table()
+        return self.delete_rows(found.column("_rowaddr").to_numpy().astype(np.uint32).tolist())
 
 
 def _read_only(fragment: lance.LanceFragment) -> lance.LanceFragment:

@@ -1,4 +1,4 @@
-"""Tables with dictionary columns, in what Spark's tasks do. Nothing here starts Spark."""
+"""What Spark's tasks do with dictionary columns and with indices. Nothing here starts Spark."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from lance_core.format.manifest import serialized_manifest
 from lance_core.storage.local import LocalStore
 from lance_core.versions import read_version
+from spark_catalog.graph_writes.calls.deletes import stage_deletes
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tasks.row_writes import RowWrite, write_rows
 from spark_catalog.tasks.staging import StageTarget, write_files
@@ -50,3 +51,15 @@ def test_a_version_that_is_not_published_is_opened(narrow: lance.LanceDataset, t
         version.unlink()
     opened = PinnedTable(narrow.uri, file.version, manifest=manifest).open()
     assert opened.to_table()["c"].to_pylist() == [f"c{number}" for number in range(100)]
+
+
+def test_an_index_does_not_keep_rows_from_deletion(tmp_path: Path) -> None:
+    """By a BITMAP index pylance does not find the rows with NULL."""
+    rows = pa.table({"flag": [True, None, False, None], "n": range(4)})
+    lance.write_dataset(rows, tmp_path / "t").create_scalar_index("flag", "BITMAP")
+    dataset = PinnedTable(str(tmp_path / "t"), lance.dataset(tmp_path / "t").version).open()
+    for predicate, deleted in (("NOT (flag IS TRUE)", 3), ("NOT (flag IS TRUE) AND n > 9", 0), ("flag", 1)):
+        target = StageTarget("t", dataset.uri, dataset.schema, PinnedTable(dataset.uri, dataset.version))
+        assert stage_deletes(None, target, predicate).rows == deleted  # type: ignore[arg-type]
+    [fragment] = dataset.get_fragments()
+    assert fragment.delete("n >= 0") is None

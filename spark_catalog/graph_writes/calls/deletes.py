@@ -21,6 +21,7 @@ from spark_catalog.tables.frames import sized_numbers
 from spark_catalog.tables.splits import MAX_ROWS, MIN_ROWS, FragmentSize, plan_splits
 from spark_catalog.tasks.staging import PartitionReport, StageTarget, report, run_reporting
 from table_data import staging
+from table_data.sql.expressions import SqlExpression
 
 _OFFSET_BITS: Final = 32
 _OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
@@ -62,10 +63,10 @@ def stage_deletes(spark: SparkSession, target: StageTarget, predicate: str) -> S
     return replace(staged, predicate=predicate)
 
 
-def _checked(name: str, dataset: lance.LanceDataset, predicate: str) -> str:
+def _checked(name: str, dataset: lance.LanceDataset, predicate: str) -> SqlExpression:
     """A filter expression of Lance, as pylance takes it. Raises `InvalidWrite` if it does not fit the table."""
     try:
-        checked = str(staging.expression_of(dataset, predicate, "predicate"))
+        checked = staging.expression_of(dataset, predicate, "predicate")
         dataset.scanner(filter=checked, columns=[], with_row_id=True, limit=1).to_table()
     except (ValueError, OSError) as refusal:
         raise InvalidWrite(f"{name}: predicate {predicate!r}: {refusal}") from None
