@@ -217,8 +217,8 @@ class WorkerProcess:
         if not self._was_interrupted and self._process.was_aborted():
             _log.error("a worker process ended in its job: it was aborted")
             return OutOfMemory(
-                "work on rows: expected values that fit into the memory of a worker (worker_memory_bytes), found one "
-                "that does not; nothing was changed"
+                "work on rows: expected values that fit into the memory of a worker (worker_memory_bytes) and that are "
+                "valid, found one that aborts it; nothing was changed"
             )
         if not self._was_interrupted:
             _log.error("a worker process ended in its job")

@@ -42,15 +42,16 @@ def check_readable_types(schema: pa.Schema, data_version: str) -> None:
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Raise `InvalidCall` for a column whose name, or that of a field in it, is not UTF-8. Nor may metadata be others.
+    """Raise `InvalidCall` for a column with a name, of its own or of a field in it, that Lance does not give back.
 
-    Pyarrow decodes a name when it is asked for it.
+    Names, time zones and metadata must be UTF-8; pyarrow decodes them when it is asked for them. Of a name with a zero
+    byte Lance gets the part before it.
     """
     for place in range(len(schema)):
         try:
             _decode(schema.field(place))
         except UnicodeDecodeError as error:
-            raise InvalidCall(f"column {place}: expected names and metadata in UTF-8: {error}") from None
+            raise InvalidCall(f"column {place}: expected names, time zones and metadata in UTF-8: {error}") from None
     try:
         _decode_metadata(schema.metadata)
     except UnicodeDecodeError as error:
@@ -58,7 +59,10 @@ def check_names(schema: pa.Schema) -> None:
 
 
 def _decode(field: pa.Field) -> None:
-    _ = field.name
+    if "\0" in field.name:
+        raise InvalidCall(f"column {field.name[:80]!r}: expected a name without zero bytes")
+    if pa.types.is_timestamp(field.type):
+        _ = field.type.tz
     _decode_metadata(field.metadata)
     for place in range(field.type.num_fields):
         _decode(field.type.field(place))

@@ -146,16 +146,19 @@ def test_parts_of_columns_come_back(tmp_path: Any, kind: pa.DataType, values: li
 
 def test_names_that_are_not_utf8(tmp_path: Any) -> None:
     """Pyarrow decodes them when they are asked for."""
-    for nested in (pa.array([{"QQQQ": 1}]), pa.array([[{"QQQQ": 1}]])):
+    for nested in (pa.array([{"QQQQ": 1}]), pa.array([[{"QQQQ": 1}]]), pa.array([1], pa.timestamp("us", "QQQQ"))):
         sink = pa.BufferOutputStream()
         table = pa.table({"id": [1], "c": nested})
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
         data = pa.py_buffer(sink.getvalue().to_pybytes().replace(b"QQQQ", b"\xff\xfeQQ"))
-        with pytest.raises(InvalidCall, match="column 1: expected names and metadata in UTF-8"):
+        with pytest.raises(InvalidCall, match="column 1: expected names, time zones and metadata in UTF-8"):
             ArrowBody(data).rows()
-        with pytest.raises(InvalidCall, match="expected names and metadata in UTF-8"):
+        with pytest.raises(InvalidCall, match="expected names, time zones and metadata in UTF-8"):
             stage_table(str(tmp_path), pa.ipc.open_stream(data).read_all(), None, "2.2", {}, exists=False)
+    for schema in (pa.schema([("a\0b", pa.int8())]), pa.schema([("c", pa.struct([("a\0b", pa.int8())]))])):
+        with pytest.raises(InvalidCall, match="expected a name without zero bytes"):
+            check_storable(schema, "2.2")
     marked = table.schema.with_metadata({b"k": b"\xff"})
     with pytest.raises(InvalidCall, match="schema: expected metadata in UTF-8"):
         check_storable(marked, "2.2")
