@@ -19,5 +19,7 @@ def is_blob(field: pb.Field | pa.Field) -> bool:
     if isinstance(field, pb.Field):
         return BLOB_KEY in field.metadata or field.extension_name.startswith(_EXTENSIONS)
     metadata = field.metadata or {}
+    if not metadata and not isinstance(field.type, pa.BaseExtensionType):
+        return False
     name = getattr(field.type, "extension_name", "") or metadata.get(_EXTENSION_KEY, b"").decode("utf-8", "replace")
     return BLOB_KEY.encode() in metadata or str(name).startswith(_EXTENSIONS)

@@ -11,9 +11,9 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from lance_core.format.blobs import is_blob
 from table_data.arrow.exact import Misfit
 from table_data.arrow.python_values import array_of
-from table_data.arrow.storable import is_blob
 from table_data.errors import InvalidCall, SchemaMismatch
 
 Rows: TypeAlias = pa.Table | pa.RecordBatchReader
