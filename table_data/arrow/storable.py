@@ -60,7 +60,7 @@ def check_names(schema: pa.Schema) -> None:
 
 def _decode(field: pa.Field) -> None:
     if "\0" in field.name:
-        raise InvalidCall(f"column {field.name[:80]!r}: expected a name without zero bytes")
+        raise InvalidCall(f"column {field.name[:80]!r}: expected a name without NUL")
     if pa.types.is_timestamp(field.type):
         _ = field.type.tz
     _decode_metadata(field.metadata)

@@ -74,7 +74,7 @@ class ReadOnlyTable(lance.LanceDataset):  # type: ignore[misc]
         return cast("ReadOnlyTable", copied)
 
 
-class _Fragment(lance.LanceFragment):  # type: ignore[misc]
+class _ReadOnlyFragment(lance.LanceFragment):  # type: ignore[misc]
     """A fragment of a `ReadOnlyTable`, whose filters and computed columns are checked as those of the table."""
 
     def scanner(self, *, columns: Any = None, filter: Any = None, **options: Any) -> lance.LanceScanner:  # noqa: A002 - the name in pylance
@@ -97,7 +97,7 @@ class _Fragment(lance.LanceFragment):  # type: ignore[misc]
 
 
 def _read_only(fragment: lance.LanceFragment) -> lance.LanceFragment:
-    fragment.__class__ = _Fragment
+    fragment.__class__ = _ReadOnlyFragment
     return fragment
 
 
