@@ -157,7 +157,7 @@ def test_names_that_are_not_utf8(tmp_path: Any) -> None:
         with pytest.raises(InvalidCall, match="expected names, time zones and metadata in UTF-8"):
             stage_table(str(tmp_path), pa.ipc.open_stream(data).read_all(), None, "2.2", {}, exists=False)
     for schema in (pa.schema([("a\0b", pa.int8())]), pa.schema([("c", pa.struct([("a\0b", pa.int8())]))])):
-        with pytest.raises(InvalidCall, match="expected a name .*NUL"):
+        with pytest.raises(InvalidCall, match=r"expected a name .*NUL"):
             check_storable(schema, "2.2")
     marked = table.schema.with_metadata({b"k": b"\xff"})
     with pytest.raises(InvalidCall, match="schema: expected metadata in UTF-8"):
