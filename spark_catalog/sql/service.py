@@ -182,6 +182,8 @@ class SqlService:
             found = travel.load_named(self.access, path, parsed, head)
         else:
             found = self._load(transaction, path, at)
+        if found is None and path[-1].lower() in metadata_tables.NAMES and len(path) > 2:
+            raise InvalidStatement(f"{name}: options {', '.join(sorted(options))}: expected none for a metadata table")
         if found is None:
             raise NoSuchTable(f"{name}: no such table")
         return travel.with_options(found, options)
