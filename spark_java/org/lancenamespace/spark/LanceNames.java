@@ -1,9 +1,9 @@
 package org.lancenamespace.spark;
 
+import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
@@ -17,7 +17,6 @@ record LanceNames(LanceCatalog catalog, Identifier table) {
 
   /** The table of a name, or null if the name is one of another catalog or of a temporary view. */
   static LanceNames find(SparkSession session, Seq<String> name) {
-    CatalogManager catalogs = session.sessionState().catalogManager();
     if (session.sessionState().catalog().isTempView(name)) {
       return null;
     }
@@ -25,13 +24,13 @@ record LanceNames(LanceCatalog catalog, Identifier table) {
     Seq<String> view = AnalysisContext.get().catalogAndNamespace();
     CatalogPlugin catalog;
     List<String> namespace = new ArrayList<>();
-    if (parts.size() > 1 && catalogs.isCatalogRegistered(parts.get(0))) {
-      catalog = catalogs.catalog(parts.remove(0));
+    if (parts.size() > 1 && (Boolean) ask(session, "isCatalogRegistered", parts.get(0))) {
+      catalog = (CatalogPlugin) ask(session, "catalog", parts.remove(0));
     } else if (view.isEmpty()) {
-      catalog = catalogs.currentCatalog();
-      namespace.addAll(Arrays.asList(catalogs.currentNamespace()));
+      catalog = (CatalogPlugin) ask(session, "currentCatalog");
+      namespace.addAll(Arrays.asList((String[]) ask(session, "currentNamespace")));
     } else {
-      catalog = catalogs.catalog(view.head());
+      catalog = (CatalogPlugin) ask(session, "catalog", view.head());
       namespace.addAll(CollectionConverters.asJava(view).subList(1, view.size()));
     }
     if (!(catalog instanceof LanceCatalog lance)) {
@@ -63,8 +62,21 @@ record LanceNames(LanceCatalog catalog, Identifier table) {
 
   /** The namespace that a session uses in a catalog; none if it uses another catalog. */
   static String[] currentNamespace(SparkSession session, String catalog) {
-    CatalogManager catalogs = session.sessionState().catalogManager();
-    boolean isCurrent = catalogs.currentCatalog().name().toLowerCase(Locale.ROOT).equals(catalog.toLowerCase(Locale.ROOT));
-    return isCurrent ? catalogs.currentNamespace() : new String[0];
+    boolean isCurrent = ((CatalogPlugin) ask(session, "currentCatalog")).name().equalsIgnoreCase(catalog);
+    return isCurrent ? (String[]) ask(session, "currentNamespace") : new String[0];
+  }
+
+  /** Call a method of Spark's catalogs by its name: they are a class in Spark 4.1, and an interface in later versions. */
+  private static Object ask(SparkSession session, String method, String... arguments) {
+    Class<?>[] types = new Class<?>[arguments.length];
+    Arrays.fill(types, String.class);
+    try {
+      return CatalogManager.class.getMethod(method, types)
+          .invoke(session.sessionState().catalogManager(), (Object[]) arguments);
+    } catch (InvocationTargetException error) {
+      throw error.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(error.getCause());
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
   }
 }

@@ -36,6 +36,8 @@ class LanceTable
     implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, SupportsMetadataColumns {
   static final String ROW_ADDRESS = "_rowaddr";
   static final String ROW_ID = "_rowid";
+  private static final Set<String> ADDED =
+      Set.of(ROW_ADDRESS, ROW_ID, "_row_created_at_version", "_row_last_updated_at_version");
   private static final long MOST_ROWS_ON_DRIVER = 5_000_000;
 
   private final Calls calls;
@@ -162,12 +164,14 @@ class LanceTable
 
   /** The columns that are stored. A read with options may have others: ids of rows, and scores of a search. */
   StructType storedType() {
+    if (!request.arguments().has("options")) {
+      return schema;
+    }
     StructType stored = new StructType();
     for (StructField field : schema.fields()) {
-      stored = field.name().equals(ROW_ID) || field.name().equals(ROW_ADDRESS)
-          || field.name().startsWith("_row_") ? stored : stored.add(field);
+      stored = ADDED.contains(field.name()) ? stored : stored.add(field);
     }
-    return request.arguments().has("options") ? stored : schema;
+    return stored;
   }
 
   @Override
