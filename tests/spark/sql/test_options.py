@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from namespace_client import Catalog
 from namespace_client.http import CatalogServer
 from spark_catalog import lance_transaction
-from spark_catalog.requirements import has_transactions
 from tests.spark.sql.test_reading import plan
 
 STABLE = "TBLPROPERTIES ('lance.stable_row_ids' = 'true')"
@@ -161,14 +160,9 @@ def test_reads_refuse_what_they_cannot_do(sql: SparkSession, items: str, options
         sql.read.options(**options).table(items).collect()
 
 
-def test_metadata_tables_and_changes_refuse_options(sql: SparkSession, items: str) -> None:
+def test_metadata_tables_refuse_options(sql: SparkSession, items: str) -> None:
     with pytest.raises(IllegalArgumentException, match="options limit: expected none for a metadata table"):
         sql.read.option("limit", "1").table(f"{items}.history")
-    if has_transactions():
-        with pytest.raises(IllegalArgumentException, match="CHANGES: options colour: expected options among computeup"):
-            sql.sql(f"SELECT * FROM {items} CHANGES FROM VERSION 2 WITH (`colour` = 'red')")
-        found = sql.sql(f"SELECT id FROM {items} CHANGES FROM VERSION 2 WITH (`computeUpdates` = 'false')")
-        assert sorted(row.id for row in found.collect()) == [1, 2, 3, 4]
 
 
 def test_options_of_writes(sql: SparkSession, items: str) -> None:

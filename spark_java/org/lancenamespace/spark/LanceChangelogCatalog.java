@@ -2,9 +2,6 @@ package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.ChangelogRange;
@@ -13,9 +10,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The catalog with CHANGES, and with columns that writes add, which Spark has from 4.2 on. */
 public class LanceChangelogCatalog extends LanceCatalog {
-  private static final Set<String> OPTIONS_OF_SPARK = new TreeSet<>(Set.of("computeupdates", "deduplicationmode",
-      "startingversion", "endingversion", "startingtimestamp", "endingtimestamp", "startingboundinclusive",
-      "endingboundinclusive"));
 
   /** For Spark, which calls {@code initialize}. */
   public LanceChangelogCatalog() {}
@@ -36,12 +30,6 @@ public class LanceChangelogCatalog extends LanceCatalog {
 
   @Override
   public Changelog loadChangelog(Identifier table, ChangelogContext context, CaseInsensitiveStringMap options) {
-    Map<String, String> unknown = OptionsOfNames.given(options);
-    unknown.keySet().removeIf(OPTIONS_OF_SPARK::contains);
-    if (!unknown.isEmpty()) {
-      throw new IllegalArgumentException(table + ": CHANGES: options " + String.join(", ", unknown.keySet())
-          + ": expected options among " + String.join(", ", OPTIONS_OF_SPARK));
-    }
     ObjectNode arguments = calls().arguments(table);
     ChangelogRange range = context.range();
     if (range instanceof ChangelogRange.VersionRange versions) {
