@@ -27,7 +27,7 @@ _PLACE = re.compile(r"[^\s'\"`(]*/[^\s'\"`]*/[^\s'\"`]*")
 """Also paths without a slash at the begin, as object stores have them."""
 _VALUES = re.compile(r"Divide by zero|Cast error|Overflow happened|Arithmetic overflow|non-null|Invalid user input")
 """What is wrong with values or expressions, whatever exception it comes as."""
-_LOST = re.compile(r"Not found: \S*/\S+\.\w+|[Vv]ersion not found")
+_LOST = re.compile(r"Not found: \S*/\S+\.\w+|[Vv]ersion not found|Not a directory \(os error 20\)")
 """A file that is gone, in the course of whatever."""
 _DAMAGED = re.compile(
     r"failed to fill whole buffer|Encountered corrupt file|Invalid range \S+ for object of size|outside file of size|"

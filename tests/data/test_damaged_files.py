@@ -47,6 +47,12 @@ def overwrite_all(file: Path) -> None:
     file.write_bytes(bytes(file.stat().st_size))
 
 
+def replace_directory(file: Path) -> None:
+    """What has the name of the directory is no directory."""
+    file.parent.rename(file.parent.with_name("moved"))
+    os.mkfifo(file.parent)
+
+
 def call(http: httpx.Client, route: str, name: str) -> httpx.Response:
     body = MANIFEST_CALLS[name]
     if body is None:
@@ -54,7 +60,10 @@ def call(http: httpx.Client, route: str, name: str) -> httpx.Response:
     return http.post(f"{route}/{name}", json=body)
 
 
-@pytest.mark.parametrize(("kind", "damage"), [("data", Path.unlink), ("data", cut), ("_deletions", Path.unlink)])
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [("data", Path.unlink), ("data", cut), ("data", replace_directory), ("_deletions", Path.unlink)],
+)
 def test_every_call_names_the_table_and_what_is_wrong(
     http: httpx.Client, kind: str, damage: Callable[[Path], None]
 ) -> None:
@@ -68,7 +77,7 @@ def test_every_call_names_the_table_and_what_is_wrong(
         error = answer.json()["error"]
         assert (answer.status_code, answer.json()["code"]) == (500, 18), (name, error)
         assert f"{kind}-{damage.__name__}" in error
-        assert f"{kind}/{file.name} of the table is {'missing' if damage is Path.unlink else 'damaged'}" in error, error
+        assert f"{kind}/{file.name} of the table is {'damaged' if damage is cut else 'missing'}" in error, error
         assert str(location(http, route)) not in error
 
 
