@@ -143,6 +143,8 @@ def _structs(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         if value is not None and not value.keys() <= names:
             unknown = next(name for name in value if name not in names)
             raise Misfit(f"one of the fields {[field.name for field in kind]}", f"key {unknown!r}", position=place)
+    if not names:  # from which Arrow does not see how many there are
+        return pa.array(values, kind)
     parts = []
     for field in kind:
         try:
