@@ -374,7 +374,7 @@ class SqlService:
         namespace: list[str],
     ) -> Json:
         """Run a procedure. Names of tables are those of a session that uses `namespace` of the catalog."""
-        place = procedures.Place(catalog, tuple(namespace))
+        place = procedures.NameScope(catalog, tuple(namespace))
         return procedures.call(self.access, self.sessions, session, procedure, values, place)
 
 

@@ -96,5 +96,8 @@ def test_what_is_wrong_is_named() -> None:
         checked(read_type("explain_table_query_plan"), {"query": 7})
 
 
-def test_what_no_operation_reads_is_left_out() -> None:
-    assert checked(change_type("delete_from_table"), {"predicate": "a", "identity": {}, "x": 1}) == {"predicate": "a"}
+def test_what_the_operation_does_not_read_is_refused() -> None:
+    kind = change_type("delete_from_table")
+    assert checked(kind, {"predicate": "a", "identity": {}, "x": None}) == {"predicate": "a"}
+    with pytest.raises(InvalidInputError, match="x: expected no such field, found 1"):
+        checked(kind, {"predicate": "a", "x": 1})

@@ -66,14 +66,14 @@ def descriptions() -> list[Json]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NameScope:
     """Where the names of tables are looked up: the name of the catalog in SQL, and the namespace of the session."""
 
     catalog: str
     namespace: TableId
 
 
-def call(access: Access, sessions: Sessions, session: SqlSession, name: str, values: Json, place: Place) -> Json:
+def call(access: Access, sessions: Sessions, session: SqlSession, name: str, values: Json, place: NameScope) -> Json:
     """Run a procedure. Raises `InvalidStatement` for an unknown one."""
     procedure = _PROCEDURES.get(name)
     if procedure is None:
@@ -94,7 +94,7 @@ def table_path(text: str) -> TableId:
     return names
 
 
-def _full_name(access: Access, text: str, place: Place) -> str:
+def _full_name(access: Access, text: str, place: NameScope) -> str:
     """The name of a table with its namespace: that of the session if there is none, and without the catalog."""
     names = _names(text)
     if len(names) == 1 and place.namespace:
