@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,12 +31,11 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new namespace, or with --schema the new table.")],
     schema: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FILE",
-            help='Make a table with these columns: a JSON object such as {"id": "int64"}, or a Parquet or Arrow file, '
-            "whose rows are not read.",
-            dir_okay=False,
+            metavar="COLUMNS",
+            help="Make a table with these columns: 'id int64, name string', or a file: a JSON object such as "
+            '{"id": "int64"}, or a Parquet or Arrow file, whose rows are not read.',
         ),
     ] = None,
     parents: Annotated[bool, typer.Option("-p", "--parents", help="Also the namespaces above it.")] = False,
@@ -54,7 +52,7 @@ def create(
     if exist_ok and schema is not None:
         raise refusal("--exist-ok: goes without --schema")
     given = {key: value for key, _, value in pairs}
-    columns = None if schema is None else _read_schema(schema)
+    columns = None if schema is None else _schema(schema)
     with connected(context, new=True) as catalog:
         if parents and len(path := table_paths(context, [name])[0]) > 1:
             catalog.ensure_namespace(path[:-1])
@@ -237,18 +235,7 @@ def delete_branch(context: typer.Context, table: Table, branch: BranchArgument, 
     say(context, f"{table}: branch {branch} deleted", name=branch)
 
 
-def _read_schema(file: Path) -> pa.Schema:
-    """The schema in a file. Raises `ValueError`, `OSError`, `InvalidCall`."""
-    import json
+def _schema(given: str) -> pa.Schema:
+    from namespace_server.cli.files.schemas import read_schema
 
-    import pyarrow as pa
-
-    from namespace_server.cli.row_files import open_rows
-    from table_data.requests.arrow_types import arrow_type
-
-    if file.suffix != ".json":
-        return open_rows(file).schema
-    described = json.loads(file.read_text("utf-8"))
-    if not isinstance(described, dict) or not described:
-        raise refusal(f"{file}: expected a JSON object with the type of each column")
-    return pa.schema([(name, arrow_type(kind, f"{file}: column {name}")) for name, kind in described.items()])
+    return read_schema(given)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_core.amounts import counted
-from namespace_server.cli.row_output import json_value
+from namespace_server.cli.row_output import json_rows
 
 if TYPE_CHECKING:
     import lance
@@ -202,10 +202,10 @@ def _fragments(dataset: lance.LanceDataset) -> dict[tuple[Any, ...], Any]:
 
 def _counted(fragments: Iterable[Any]) -> Counter[str]:
     return Counter(
-        json.dumps(json_value(row), ensure_ascii=False)
+        json.dumps(row, ensure_ascii=False)
         for fragment in fragments
         for batch in fragment.to_batches()
-        for row in batch.to_pylist()
+        for row in json_rows(batch)
     )
 
 

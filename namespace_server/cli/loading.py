@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from namespace_server.cli.command import refusal
-from namespace_server.cli.row_files import FileFormat, format_of, open_rows
+import pyarrow as pa
+
+from namespace_server.cli.files.arrow_files import ArrowRows
+from namespace_server.cli.files.csv_files import CsvRows
+from namespace_server.cli.files.formats import TEXT_FORMATS, delimiter_of
+from namespace_server.cli.files.json_files import JsonRows
+from namespace_server.cli.files.refusals import FileRefused
+from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape, ShapeConflict, joined_fields
+from namespace_server.cli.files.sources import RowSource, SourceFinder
 from namespace_server.cli.row_output import batches_with_progress
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from namespace_client import MultiTableTransaction
     from namespace_server.cli.progress import ProgressLine
 
-_WITH_TYPES: frozenset[FileFormat] = frozenset({"parquet", "arrow"})
+_NEW = frozenset({"create", "overwrite"})
+_BLOB = "lance-encoding:blob"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What a load does with its files.
+
+    Attributes:
+        mode: append, create, overwrite or upsert.
+        keys: The key columns of each table, for upsert.
+        vectors: Columns whose lists become vectors.
+        branch: The branch that is changed.
+        schema: Types of columns of a new table; those of others are found in the text files.
+        as_text: Whether all columns of text files are texts, but for those of `schema`.
+        delimiter: The delimiter of CSV files, None to find it.
+        nulls: Cells of CSV files that are null, beside empty ones.
+    """
+
+    mode: str = "append"
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vectors: Sequence[str] = ()
+    branch: str | None = None
+    schema: pa.Schema | None = None
+    as_text: bool = False
+    delimiter: str | None = None
+    nulls: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,153 +57,343 @@ class LoadItem:
     """A file and the table that it goes to."""
 
     table: str
-    file: Path
-    file_format: FileFormat
+    source: RowSource
 
 
-def parse_items(items: Sequence[str], file_format: str | None) -> list[LoadItem]:
-    """The tables and files of TABLE=FILE arguments."""
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """A file whose rows can be read. `columns` are those that it has of its table, in the order of the table."""
+
+    source: RowSource
+    rows: CsvRows | JsonRows | ArrowRows
+    state: object
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """What is to be loaded into a table.
+
+    Attributes:
+        table: Its name.
+        schema: Its columns. Arrow files of a table that is there have their own.
+        is_guessed: Whether types were found in the values of text files.
+        files: The files.
+    """
+
+    table: str
+    schema: pa.Schema
+    is_guessed: bool
+    files: Sequence[OpenItem]
+
+    def described(self) -> str:
+        """The columns in a line."""
+        return f"{self.table}: " + ", ".join(f"{each.name} {each.type}" for each in self.schema)
+
+
+def find_items(items: Sequence[str], finder: SourceFinder) -> list[LoadItem]:
+    """The tables and files of TABLE=FILE arguments. Raises `FileRefused`."""
     found = []
     for item in items:
-        table, equals, file = item.partition("=")
-        if not equals or not table or not file:
-            raise refusal(f"{item}: expected TABLE=FILE")
-        found.append(LoadItem(table, Path(file), format_of(Path(file), file_format)))
+        table, equals, place = item.partition("=")
+        if not equals or not table or not place:
+            raise FileRefused(f"{item}: expected TABLE=FILE")
+        found += [LoadItem(table, source) for source in finder.find(place)]
     return found
 
 
-def parse_keys(given: Sequence[str], items: Sequence[LoadItem]) -> dict[str, list[str]]:
-    """The key columns of each table that is loaded, as `--on` names them."""
+def parse_keys(given: Sequence[str], tables: Sequence[str]) -> dict[str, list[str]]:
+    """The key columns of each table that is loaded, as `--on` names them. Raises `FileRefused`."""
     keys: dict[str, list[str]] = {}
     for item in given:
         table, equals, names = item.rpartition("=")
         columns = [name.strip() for name in names.split(",") if name.strip()]
-        known = [each.table for each in items if not equals or each.table == table]
+        known = [each for each in tables if not equals or each == table]
         if not columns or not known:
-            raise refusal(f"--on {item}: expected KEY or TABLE=KEY, with one of the tables that are loaded")
+            raise FileRefused(f"--on {item}: expected KEY or TABLE=KEY, with one of the tables that are loaded")
         keys |= {each: columns for each in known if equals or each not in keys}
-    if given and (without := [each.table for each in items if each.table not in keys]):
-        raise refusal(f"--on: expected the key of {without[0]}")
+    if given and (without := [each for each in tables if each not in keys]):
+        raise FileRefused(f"--on: expected the key of {without[0]}")
     return keys
 
 
-def load_all(
+def plan_loads(tx: MultiTableTransaction, items: Sequence[LoadItem], options: LoadOptions) -> Iterator[TablePlan]:
+    """What is to be loaded into each table. Reads text files for new tables in whole. Raises `FileRefused`."""
+    _check_options(items, options)
+    unused = set(options.vectors)
+    for table in dict.fromkeys(item.table for item in items):
+        opened = [_opened(item.source, options) for item in items if item.table == table]
+        if options.mode in _NEW:
+            schema, is_guessed = _new_schema(opened, options)
+        else:
+            schema, is_guessed = tx.table(table, branch=options.branch).schema, False
+        unused -= set(schema.names)
+        yield TablePlan(table, schema, is_guessed, [_with_columns(table, each, schema) for each in opened])
+    if unused:
+        raise FileRefused(f"--vector {min(unused)}: expected a column of the files, found none of this name")
+
+
+def load_table(
     tx: MultiTableTransaction,
-    items: Sequence[LoadItem],
-    mode: str,
-    keys: Mapping[str, Sequence[str]],
-    vectors: Sequence[str],
-    branch: str | None,
+    plan: TablePlan,
+    options: LoadOptions,
     progress: ProgressLine,
-) -> dict[str, dict[str, int]]:
-    """Stage the rows of all files. Returns the numbers of rows by table and by what became of them."""
-    counts: dict[str, dict[str, int]] = {}
-    for item in items:
-        again = item.table in counts
-        target = None
-        if item.file_format not in _WITH_TYPES and (again or mode in {"append", "upsert"}):
-            target = tx.table(item.table, branch=branch).schema
-        source = _Source(item)
-        rows = _rows(source, target, vectors, progress)
+    check: Callable[[], None],
+) -> dict[str, int]:
+    """Stage the rows of all files of a table. Returns the numbers of rows by what became of them.
+
+    `check` is called again and again, and may raise. Raises `FileRefused`.
+    """
+    counts: dict[str, int] = {}
+    mode = options.mode
+    for schema, files in _streams(plan, mode):
+        stream = _Stream(files, schema, progress, check)
         try:
-            done = _stage(tx, item.table, rows, "append" if again and mode != "upsert" else mode, keys, branch)
+            reader = pa.RecordBatchReader.from_batches(schema, stream.batches())
+            done = _stage(tx, plan.table, reader, mode, options)
         except Exception as error:
-            if source.failure is None:
+            check()
+            if stream.failure is None:
                 raise
-            raise refusal(source.failure) from error  # in place of what pylance makes of it
-        known = counts.setdefault(item.table, {})
+            raise stream.failure from error  # in place of what pylance makes of it
+        mode = "append" if mode in _NEW else mode
         for what, count in done.items():
-            known[what] = known.get(what, 0) + count
+            counts[what] = counts.get(what, 0) + count
     return counts
 
 
-def _stage(
-    tx: MultiTableTransaction,
-    table: str,
-    rows: pa.RecordBatchReader,
-    mode: str,
-    keys: Mapping[str, Sequence[str]],
-    branch: str | None,
-) -> dict[str, int]:
-    if mode == "upsert":
-        merged = tx.merge(table, rows, list(keys[table]), branch=branch)
-        return {"inserted": merged.inserted, "updated": merged.updated}
-    if mode == "append":
-        return {"appended": tx.append(table, rows, branch=branch)}
-    if mode == "overwrite":
-        return {"written": tx.overwrite(table, rows, branch=branch)}
-    if branch is not None:
-        raise refusal("--branch: goes without --mode create")
-    return {"created": tx.create(table, rows)}
+def _check_options(items: Sequence[LoadItem], options: LoadOptions) -> None:
+    """Raise `FileRefused` for an option that has no effect on these files."""
+    formats = {item.source.format for item in items}
+    is_new, has_text = options.mode in _NEW, bool(formats & TEXT_FORMATS)
+    for name, value in (("--schema", options.schema is not None), ("--text", options.as_text)):
+        if value and not is_new:
+            raise FileRefused(f"{name}: expected with --mode create or overwrite: a table that is there has its types")
+        if value and not has_text:
+            raise FileRefused(f"{name}: expected CSV or JSON files: others have their types")
+    if options.vectors and not is_new:
+        raise FileRefused("--vector: expected with --mode create or overwrite: a table that is there has its types")
+    for name, given in (("--delimiter", options.delimiter), ("--null", options.nulls)):
+        if given and "csv" not in formats:
+            raise FileRefused(f"{name}: expected CSV files, found {', '.join(sorted(formats))}")
+    if options.schema is not None and len({item.table for item in items}) > 1:
+        raise FileRefused("--schema: expected one table")
 
 
-class _Source:
-    """The rows of a file while they are read, and what was wrong with them."""
+def _opened(source: RowSource, options: LoadOptions) -> OpenItem:
+    state = source.state()
+    with _named(source):
+        rows: CsvRows | JsonRows | ArrowRows
+        if source.format == "csv":
+            rows = CsvRows(source, options.delimiter or delimiter_of(source.name), options.nulls)
+        else:
+            rows = JsonRows(source) if source.format == "jsonl" else ArrowRows(source)
+    return OpenItem(source, rows, state)
 
-    def __init__(self, item: LoadItem) -> None:
-        self.item = item
-        self.opened = open_rows(item.file, item.file_format)
-        self.failure: str | None = None
+
+@contextmanager
+def _named(source: RowSource) -> Iterator[None]:
+    """Put the name of a file before what is wrong with it."""
+    try:
+        yield
+    except FileRefused as error:
+        raise FileRefused(f"{source.name}: {error}") from error.__cause__
+    except (pa.ArrowException, OSError, EOFError) as error:
+        if getattr(error, "filename", None):
+            raise
+        raise FileRefused(f"{source.name}: not read: {error}") from error
+
+
+def _new_schema(opened: Sequence[OpenItem], options: LoadOptions) -> tuple[pa.Schema, bool]:
+    """The columns of a new table, and whether any type was found in values."""
+    for each in opened:
+        if isinstance(each.rows, ArrowRows):
+            if options.schema is not None:
+                raise FileRefused(f"--schema: {each.source.name} has types of its own")
+            with _named(each.source):
+                return _with_vectors(each.rows, options.vectors), False
+    given = options.schema or pa.schema([])
+    shapes: dict[str, Shape] = {}
+    for each in opened:
+        with _named(each.source):
+            shapes = _joined(shapes, _shapes(each.rows, given, as_text=options.as_text))
+    first = opened[0].source.name
+    if surplus := [name for name in given.names if name not in shapes]:
+        if unnamed := [name for name in shapes if name not in given.names]:
+            raise FileRefused(
+                f"--schema: {first} has no column {surplus[0]}, and has {unnamed[0]}, which it does not name"
+            )
+        shapes = dict.fromkeys(given.names, NOTHING)
+    if stated := [name for name in options.vectors if name in given.names]:
+        raise FileRefused(f"--vector {stated[0]}: expected a column without a type in --schema")
+    if not shapes:
+        raise FileRefused(f"{first}: expected rows, found an empty file; --schema says the columns")
+    if set(shapes) == set(given.names):
+        return given, False
+    fields = []
+    for name, shape in shapes.items():
+        is_vector = name in options.vectors
+        kind = given.field(name).type if name in given.names else _type(first, name, shape, is_vector=is_vector)
+        fields.append(pa.field(name, kind))
+    return pa.schema(fields), not options.as_text
+
+
+def _type(file: str, name: str, shape: Shape, *, is_vector: bool) -> pa.DataType:
+    if is_vector:
+        if shape.kind != "list" or shape.item is None or shape.item.kind not in {"integer", "number"} or not shape.most:
+            raise FileRefused(f"--vector {name}: expected lists of numbers in {file}; for CSV use --schema")
+        return pa.list_(pa.float32(), shape.most)
+    try:
+        return shape.type
+    except ShapeConflict as conflict:
+        raise FileRefused(
+            f"{file}: column {name}: expected {conflict.other}, found {conflict.one}; --schema or --text say the type"
+        ) from None
+
+
+def _with_vectors(rows: ArrowRows, names: Sequence[str]) -> pa.Schema:
+    """The schema with fixed-size vectors as long as the first ones. Raises `FileRefused`."""
+    schema = rows.schema
+    for name in (each for each in names if each in schema.names):
+        first = next((item for batch in rows.batches(schema) for item in batch.column(name).drop_null()), None)
+        if first is None or not hasattr(first, "values") or not len(first.values):
+            raise FileRefused(f"--vector {name}: expected lists of numbers")
+        place = schema.get_field_index(name)
+        schema = schema.set(place, pa.field(name, pa.list_(pa.float32(), len(first.values))))
+    return schema
+
+
+def _shapes(rows: Any, given: pa.Schema, *, as_text: bool) -> dict[str, Shape]:
+    if isinstance(rows, CsvRows):
+        if as_text or set(rows.dialect.names) <= set(given.names):
+            return dict.fromkeys(rows.dialect.names, TEXT)
+        return rows.shapes()
+    found = dict.fromkeys(rows.columns(given.names), NOTHING) if given.names else {}
+    return {**rows.shapes(given.names, as_text=as_text), **found}
+
+
+def _joined(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict[str, Shape]:
+    try:
+        return joined_fields(one, other)
+    except ShapeConflict as conflict:
+        raise FileRefused(
+            f"column {'.'.join(conflict.path)}: expected {conflict.one} as before, found {conflict.other}; "
+            "--schema says the type, --text makes all texts"
+        ) from None
+
+
+def _with_columns(table: str, opened: OpenItem, schema: pa.Schema) -> OpenItem:
+    """The file with the columns that it has. Raises `FileRefused` for one that the table has not."""
+    with _named(opened.source):
+        if isinstance(opened.rows, ArrowRows):
+            return opened
+        found = opened.rows.columns(schema.names)
+        if unknown := [name for name in found if name not in schema.names]:
+            raise FileRefused(f"{table} has no column {unknown[0]}, expected {', '.join(schema.names)}")
+        if missing := [each.name for each in schema if not each.nullable and each.name not in found]:
+            raise FileRefused(f"expected column {missing[0]}, which must not be null, found {', '.join(found)}")
+    return OpenItem(opened.source, opened.rows, opened.state, tuple(name for name in schema.names if name in found))
+
+
+def _streams(plan: TablePlan, mode: str) -> Iterator[tuple[pa.Schema, list[OpenItem]]]:
+    """Files that are staged together, with the schema of their rows."""
+    if mode == "upsert":  # a later file replaces rows of an earlier one
+        for each in plan.files:
+            yield _schema_of([each], plan.schema), [each]
+        return
+    is_new = mode in _NEW
+    for is_arrow, files in itertools.groupby(plan.files, lambda each: isinstance(each.rows, ArrowRows)):
+        if not is_arrow:
+            together = list(files)
+            yield (_with_blobs(plan.schema) if is_new else _schema_of(together, plan.schema)), together
+        else:
+            for _, alike in itertools.groupby(files, lambda each: each.rows.schema.remove_metadata().to_string()):
+                together = list(alike)
+                yield (plan.schema if is_new else together[0].rows.schema), together  # type: ignore[union-attr]
+        is_new = False
+
+
+def _schema_of(files: Sequence[OpenItem], schema: pa.Schema) -> pa.Schema:
+    """The columns of a table that any of the files has."""
+    if isinstance(files[0].rows, ArrowRows):
+        return files[0].rows.schema
+    named = {name for each in files for name in each.columns}
+    return _with_blobs(pa.schema([each for each in schema if each.name in named]))
+
+
+def _with_blobs(schema: pa.Schema) -> pa.Schema:
+    """The schema with blobs as Lance takes them: bytes with a mark."""
+    fields = []
+    for each in schema:
+        if str(getattr(each.type, "extension_name", "")).startswith("lance.blob"):
+            fields.append(pa.field(each.name, pa.large_binary(), each.nullable, {_BLOB: "true"}))
+        else:
+            fields.append(each)
+    return pa.schema(fields)
+
+
+class _Stream:
+    """The rows of files one after another, and what was wrong with them."""
+
+    def __init__(
+        self, files: Sequence[OpenItem], schema: pa.Schema, progress: ProgressLine, check: Callable[[], None]
+    ) -> None:
+        self._files, self._schema, self._progress, self._check = files, schema, progress, check
+        self.failure: Exception | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         try:
-            yield from self.opened.batches
-        except (pa.ArrowInvalid, OSError) as error:
-            self.failure = f"{self.item.file}: not read as {self.item.file_format}: {error}"
+            for each in self._files:
+                total = each.rows.rows if isinstance(each.rows, ArrowRows) else 0
+                name = each.source.name.rpartition("/")[2]
+                with _named(each.source):
+                    for batch in batches_with_progress(self._rows(each), self._progress, f"load {name}", total):
+                        self._check()
+                        yield batch
+                    if each.source.state() != each.state:
+                        raise FileRefused("it was changed while it was read")
+        except Exception as error:
+            self.failure = error
             raise
 
-    def cast(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches in other types."""
-        import pyarrow as pa
-
-        for batch in batches:
-            columns: list[Any] = []
-            for field, column in zip(schema, batch.columns, strict=True):
-                try:
-                    columns.append(column.cast(field.type))
-                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                    self.failure = f"{self.item.file}: column {field.name}: not {field.type}: {error}"
-                    raise
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    def _rows(self, opened: OpenItem) -> Iterator[pa.RecordBatch]:
+        if isinstance(opened.rows, ArrowRows):
+            for batch in opened.rows.batches(self._schema):
+                yield _cast(batch, self._schema)
+            return
+        schema = pa.schema([each for each in self._schema if each.name in opened.columns])
+        for batch in opened.rows.batches(schema):
+            yield batch if schema == self._schema else _filled(batch, self._schema)
 
 
-def _rows(
-    source: _Source, target: pa.Schema | None, vectors: Sequence[str], progress: ProgressLine
-) -> pa.RecordBatchReader:
-    """The rows of a file as a stream, in the types of the table if these are given."""
-    import pyarrow as pa
-
-    item, opened = source.item, source.opened
-    batches = batches_with_progress(source.batches(), progress, f"load {item.file.name}", opened.rows)
-    schema = opened.schema if target is None else _typed(item, opened.schema, target)
-    if named := [name for name in vectors if name in schema.names]:
-        first = next(batches, None)
-        batches = itertools.chain([] if first is None else [first], batches)
-        schema = _with_vectors(item, schema, named, first)
-    if schema != opened.schema:
-        batches = source.cast(schema, batches)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in types of vectors. Raises `FileRefused`."""
+    columns = []
+    for each, column in zip(schema, batch.columns, strict=True):
+        try:
+            columns.append(column if column.type == each.type else column.cast(each.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise FileRefused(f"column {each.name}: not {each.type}: {error}") from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _typed(item: LoadItem, found: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """The columns of the file in the types of the table."""
-    import pyarrow as pa
+def _filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with nulls in the columns that it lacks."""
+    names = batch.schema.names
+    columns = [
+        batch.column(each.name) if each.name in names else pa.nulls(batch.num_rows, each.type) for each in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    if unknown := [name for name in found.names if name not in target.names]:
-        raise refusal(f"{item.file}: {item.table} has no column {unknown[0]}, expected {', '.join(target.names)}")
-    return pa.schema([target.field(name) for name in found.names])
 
-
-def _with_vectors(item: LoadItem, schema: pa.Schema, names: Sequence[str], first: pa.RecordBatch | None) -> pa.Schema:
-    """The schema with fixed-size vectors as long as the first ones."""
-    import pyarrow as pa
-
-    for name in names:
-        place = schema.names.index(name)
-        lists = [] if first is None else first.column(place).drop_null()
-        if len(lists) == 0 or not hasattr(lists[0], "values"):
-            raise refusal(f"--vector {name}: expected lists of numbers in {item.file}")
-        schema = schema.set(place, pa.field(name, pa.list_(pa.float32(), len(lists[0].values))))
-    return schema
+def _stage(
+    tx: MultiTableTransaction, table: str, rows: pa.RecordBatchReader, mode: str, options: LoadOptions
+) -> dict[str, int]:
+    if mode == "upsert":
+        merged = tx.merge(table, rows, list(options.keys[table]), branch=options.branch)
+        return {"inserted": merged.inserted, "updated": merged.updated}
+    if mode == "append":
+        return {"appended": tx.append(table, rows, branch=options.branch)}
+    if mode == "overwrite":
+        return {"written": tx.overwrite(table, rows, branch=options.branch)}
+    return {"created": tx.create(table, rows)}

@@ -24,13 +24,30 @@ def print_rows(rows: pa.Table, *, title: str | None = None) -> None:
     names = rows.schema.names
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
     numbers = [field.name for field in rows.schema if any(is_kind(field.type) for is_kind in kinds)]
-    columns = [[_shown(value) for value in column.to_pylist()] for column in rows.columns]
+    columns = [[_shown(value) for value in _values(column)] for column in rows.columns]
     print_table(names, zip(*columns, strict=True), numbers=numbers, title=title)
 
 
-def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
-    """Rows as values of JSON, see `json_value`."""
-    return [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
+def json_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as values of JSON, see `json_column`."""
+    from namespace_server.cli.files.written import json_column
+
+    columns = [[value for chunk in _chunks(column) for value in json_column(chunk)] for column in rows.columns]
+    return [dict(zip(rows.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _chunks(column: Any) -> list[Any]:
+    return list(column.chunks) if hasattr(column, "chunks") else [column]
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; as texts where Python has no such date or time."""
+    from namespace_server.cli.files.written import json_column
+
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        return [value for chunk in _chunks(column) for value in json_column(chunk)]
 
 
 def json_value(value: object) -> Any:

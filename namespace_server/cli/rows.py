@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lance_core.amounts import counted
-from namespace_server.cli.command import refusal
+from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.listing import At, BranchName, TagName, Version
 from namespace_server.cli.moments import at_point
+from namespace_server.cli.options import storage_options
 from namespace_server.cli.output import print_json, say
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     import lance
     import pyarrow as pa
+
+    from namespace_server.cli.loading import TablePlan
 
 Where = Annotated[str | None, typer.Option("--where", metavar="SQL", help="Only rows that match: 'price > 10'.")]
 Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Only these columns.")]
@@ -35,8 +39,13 @@ def read(
     context: typer.Context,
     table: TableName,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="File to write; else they are printed.", dir_okay=False),
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write, also s3://, gs:// or az://; - is standard output. Else rows are printed.",
+        ),
     ] = None,
     file_format: Format = None,
     where: Where = None,
@@ -50,16 +59,18 @@ def read(
     """Read rows, to the terminal or to a Parquet, Arrow, CSV or JSON-lines file.
 
     Printed as a table they are at most 20, unless --limit says how many. With --format and without --output the file
-    goes to standard output. A file appears when it is whole. It has the bytes of blob columns, JSON lines as base64;
-    CSV cannot hold them, and the terminal shows what they are.
+    goes to standard output. A file appears when it is whole; text is compressed if its name ends in .gz, .zst or .bz2.
+    It has the bytes of blob columns, JSON lines as base64; CSV cannot hold them, and the terminal shows what they are.
     """
     from lance_core.format.blobs import is_blob
-    from namespace_server.cli.row_files import format_of, write_rows
+    from namespace_server.cli.files.destinations import destination
+    from namespace_server.cli.files.formats import delimiter_of, format_of
+    from namespace_server.cli.files.row_writers import write_rows
     from namespace_server.cli.row_output import batches_with_progress
     from table_data.arrow.batch_sizes import BATCH_BYTES
     from table_data.pylance_errors import explained
 
-    kind = None if output is None and file_format is None else format_of(output or Path(), file_format)
+    kind = None if output is None and file_format is None else format_of(output or "", file_format)
     with connected(context) as catalog, ProgressLine() as progress:
         dataset = at_point(catalog, at).dataset(table, branch=branch, tag=tag, version=version)
         chosen = _chosen(columns, dataset)
@@ -85,8 +96,10 @@ def read(
             ).to_reader()
         total = total if limit is None else min(total, limit)
         batches = batches_with_progress(_explained(reader, table), progress, "read", total)
-        write_rows(output, kind, reader.schema, batches)
-    if output is not None:
+        options = storage_options(list(context.obj.storage_option))
+        with destination(output, options) as stream:
+            write_rows(stream, kind, reader.schema, batches, delimiter_of(output or ""))
+    if output is not None and output != "-":
         say(context, f"{output}: {counted(total, 'row')}", file=str(output), rows=total)
 
 
@@ -135,7 +148,11 @@ def load(
     context: typer.Context,
     items: Annotated[
         list[str],
-        typer.Argument(metavar="TABLE=FILE...", help="A table and a file for it, such as shop.orders=orders.parquet."),
+        typer.Argument(
+            metavar="TABLE=FILE...",
+            help="A table and files for it: shop.orders=orders.parquet. Also a directory, a pattern such as "
+            "'day/*.csv', s3://, gs://, az:// or https://, and - for standard input.",
+        ),
     ],
     mode: Annotated[
         str,
@@ -152,8 +169,36 @@ def load(
     ] = None,
     vectors: Annotated[
         list[str] | None,
-        typer.Option("--vector", metavar="COLUMN", help="Lists in this column are float32 vectors; may be repeated."),
+        typer.Option(
+            "--vector",
+            metavar="COLUMN",
+            help="Lists in this column of a new table are float32 vectors; may be repeated.",
+        ),
     ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Types of columns of a new table: 'zip string, price decimal(10,2)', or a JSON, Parquet or Arrow "
+            "file. Others are found.",
+        ),
+    ] = None,
+    as_text: Annotated[
+        bool, typer.Option("--text", help="Columns of a new table are texts, but for those of --schema.")
+    ] = False,
+    delimiter: Annotated[
+        str | None,
+        typer.Option("--delimiter", metavar="CHARACTER", help="What divides the cells of CSV; 'tab' is one."),
+    ] = None,
+    nulls: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--null",
+            metavar="TEXT",
+            help="A cell of CSV that is null if it is not quoted, beside an empty one; with '' quoted ones are, too.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say the columns, and load nothing.")] = False,
     file_format: Format = None,
     message: Annotated[
         str | None, typer.Option("-m", "--message", help="Text that is kept with the batch, for `log`.")
@@ -162,27 +207,86 @@ def load(
 ) -> None:
     """Load files into tables: all of them in one batch, or none.
 
-    Columns of CSV and JSON lines are cast to the types of a table that is there. Several files of one table are loaded
-    one after another.
+    The cells of CSV and the values of JSON are read as the types of a table that is there; one that does not fit is
+    refused with its file and line. For a new table the types are found in all values, and said before the commit.
     """
-    from namespace_server.cli.loading import LoadItem, load_all, parse_items, parse_keys
+    from namespace_server.cli.files.schemas import read_schema
+    from namespace_server.cli.files.sources import SourceFinder
+    from namespace_server.cli.interrupts import Interrupts
+    from namespace_server.cli.loading import LoadOptions, find_items, load_table, parse_keys, plan_loads
 
     if mode not in _MODES:
         raise refusal(f"--mode {mode}: expected one of {', '.join(_MODES)}")
     if (mode == "upsert") != bool(on):
         raise refusal("--mode upsert goes with --on KEY, and --on with --mode upsert")
-    pairs: Sequence[LoadItem] = parse_items(items, file_format)
-    keys = parse_keys(on or [], pairs)
-    with connected(context, new=mode == "create") as catalog, ProgressLine() as progress:
-        with catalog.begin(message=message) as tx:
-            loaded = load_all(tx, pairs, mode, keys, vectors or [], branch, progress)
+    if branch is not None and mode == "create":
+        raise refusal("--branch: goes without --mode create")
+    options = LoadOptions(
+        mode,
+        vectors=vectors or (),
+        branch=branch,
+        schema=None if schema is None else read_schema(schema),
+        as_text=as_text,
+        delimiter=_delimiter(delimiter),
+        nulls=nulls or (),
+    )
+    loaded: dict[str, dict[str, int]] = {}
+    with (
+        Interrupts() as interrupts,
+        SourceFinder(file_format, storage_options(list(context.obj.storage_option))) as finder,
+        connected(context, new=mode == "create") as catalog,
+        ProgressLine() as progress,
+    ):
+        found = find_items(items, finder)
+        options = replace(options, keys=parse_keys(on or [], list(dict.fromkeys(each.table for each in found))))
+        tx = catalog.begin(message=message)
+        if dry_run:
+            with tx:
+                plans = list(plan_loads(tx, found, options))
+                tx.abandon()
+            if context.obj.as_json:
+                print_json({"tables": {plan.table: _columns_of(plan) for plan in plans}})
+            else:
+                _say_plans(plans)
+                typer.echo("nothing is loaded")
+            return
+        with tx:
+            plans = []
+            for plan in plan_loads(tx, found, options):
+                plans.append(plan)
+                loaded[plan.table] = load_table(tx, plan, options, progress, interrupts.check)
+            if not context.obj.as_json:
+                _say_plans(each for each in plans if each.is_guessed)
+            interrupts.hold()
         version = tx.result.catalog_version
     if context.obj.as_json:
-        print_json({"catalog_version": version, "tables": loaded})
-        return
-    for name, counts in loaded.items():
-        typer.echo(f"{name}: " + ", ".join(f"{counted(count, 'row')} {what}" for what, count in counts.items()))
-    typer.echo(f"catalog version {version}")
+        print_json({"catalog_version": version, "tables": loaded, "found_types": _types(plans)})
+    else:
+        for name, counts in loaded.items():
+            typer.echo(f"{name}: " + ", ".join(f"{counted(count, 'row')} {what}" for what, count in counts.items()))
+        typer.echo(f"catalog version {version}")
+    if interrupts.came:
+        raise refusal(f"interrupted after the commit: catalog version {version} has the rows", ExitStatus.INTERRUPTED)
+
+
+def _delimiter(given: str | None) -> str | None:
+    named = {"tab": "\t", "\\t": "\t"}.get(given or "", given)
+    if named is not None and (len(named) != 1 or not named.isascii() or named in {'"', "\r", "\n"}):
+        raise refusal(f"--delimiter {given}: expected one character, or tab")
+    return named
+
+
+def _say_plans(plans: Iterable[TablePlan]) -> None:
+    for plan in plans:
+        typer.echo(plan.described())
+
+
+def _types(plans: Sequence[TablePlan]) -> dict[str, dict[str, str]]:
+    return {plan.table: _columns_of(plan) for plan in plans if plan.is_guessed}
+
+
+def _columns_of(plan: TablePlan) -> dict[str, str]:
+    return {field.name: str(field.type) for field in plan.schema}
 
 
 _MODES: Final = ("append", "create", "overwrite", "upsert")

@@ -48,7 +48,7 @@ class TestRead:
 
     def test_standard_output(self, shop: Shop, people: pa.Table) -> None:
         name = shop.make("t", people)
-        assert shop("read", name, "--format", "jsonl", "--limit", "1") == '{"id": 1, "name": "ann"}\n'
+        assert shop("read", name, "--format", "jsonl", "--limit", "1") == '{"id":1,"name":"ann"}\n'
 
     def test_a_table_on_the_terminal_has_twenty_rows_unless_it_is_asked_for_more(self, shop: Shop) -> None:
         name = shop.make("t", {"id": list(range(30))})
@@ -99,6 +99,7 @@ class TestLoad:
         assert found == {
             "catalog_version": before + 1,
             "tables": {a: {"created": 3}, b: {"created": 2}},
+            "found_types": {b: {"order": "int64", "person": "int64"}},
         }
         [version] = shop.parsed("log", "-n", "1", shop.namespace)
         [batch] = version["batches"]

@@ -1,0 +1,100 @@
+"""Where rows are written to: a file, a bucket, standard output. A file appears when it is whole."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pyarrow as pa
+
+from namespace_server.cli.files.formats import compression_of
+from namespace_server.cli.files.refusals import FileRefused
+
+STANDARD_OUTPUT: Final = "-"
+_BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
+
+
+@contextmanager
+def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterator[IO[bytes]]:
+    """A stream to a file, compressed as the end of its name says. If the block fails there is none, or the old one.
+
+    Raises `FileRefused`, `OSError`.
+    """
+    if place is None or place == STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    scheme, colon, rest = place.partition("://")
+    if not colon or scheme == "file":
+        file = Path(rest if colon else place).expanduser()
+        with _appearing(file) as stream, _compressed(place, stream) as compressed:
+            yield compressed
+        return
+    if scheme not in _BUCKETS:
+        raise FileRefused(f"{place}: expected a path or one of {', '.join(f'{each}://' for each in _BUCKETS)}")
+    with tempfile.NamedTemporaryFile(prefix="lance-namespace-") as copy:
+        with _compressed(place, copy) as compressed:
+            yield compressed
+        copy.flush()
+        _upload(copy.name, place, storage_options)
+
+
+@contextmanager
+def _appearing(file: Path) -> Iterator[IO[bytes]]:
+    """A stream to a file that has its name after the block, and is gone if the block fails."""
+    if file.exists() and not file.is_file():  # a pipe or a device, which is not replaced
+        with file.open("wb") as stream:
+            yield stream
+        return
+    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as stream:
+            yield stream
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _compressed(name: str, stream: Any) -> Iterator[Any]:
+    codec = compression_of(name)
+    if codec is None:
+        yield stream
+        return
+    with pa.CompressedOutputStream(pa.PythonFile(_KeptOpen(stream), "w"), codec) as compressed:
+        yield compressed
+
+
+class _KeptOpen(io.RawIOBase):
+    """Writes to a stream that is not closed with it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._stream.write(data)
+
+
+def _upload(file: str, place: str, storage_options: Mapping[str, str]) -> None:
+    """Write an object, which appears when it is whole. Raises `FileRefused`."""
+    from lance.file import LanceFileSession
+
+    from table_data.pylance_errors import plain_text
+
+    directory, _, name = place.rpartition("/")
+    if not name or directory.endswith(":/"):
+        raise FileRefused(f"{place}: expected the name of a file in a bucket")
+    try:
+        LanceFileSession(directory, dict(storage_options)).upload_file(file, name)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise FileRefused(f"{place}: not written: {plain_text(error)}") from error

@@ -1,0 +1,46 @@
+"""Ctrl-C while rows are written by threads that are not Python's: no answer of theirs hides it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+
+class Interrupts:
+    """Ctrl-C within the block raises `KeyboardInterrupt`, also at the next `check` if what was called has hidden it.
+
+    After `hold` the first one does not: what goes on is done to its end, and `came` tells of it. A second one does.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._is_held = False
+        self._previous: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if it came."""
+        if self.came:
+            raise KeyboardInterrupt
+
+    def hold(self) -> None:
+        """Have the first interrupt wait from now on. Raises `KeyboardInterrupt` if one came before."""
+        self.check()
+        self._is_held = True
+        if self.came:  # between the two
+            raise KeyboardInterrupt
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        again, self.came = self.came, True
+        if again or not self._is_held:
+            raise KeyboardInterrupt
