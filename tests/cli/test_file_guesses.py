@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from namespace_server.cli.files import chunks, dialects
+from namespace_server.cli.files import chunks
 from namespace_server.cli.files.csv_files import CsvRows
 from namespace_server.cli.files.json_files import JsonRows
 from namespace_server.cli.files.refusals import FileRefused

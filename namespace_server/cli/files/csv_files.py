@@ -93,10 +93,12 @@ class CsvRows:
 
     def _texts(self, chunk: Chunk) -> pa.Table:
         names = list(self._dialect.names)
+        # Pyarrow takes an empty cell for a quoted one where it ends the file and comes after a quoted one.
+        data = chunk.data if chunk.data.endswith((b"\n", b"\r")) else chunk.data + b"\n"
         with self._explained(chunk):
             return csv.read_csv(
-                pa.BufferReader(chunk.data),
-                csv.ReadOptions(column_names=names, block_size=len(chunk.data) + 1),
+                pa.BufferReader(data),
+                csv.ReadOptions(column_names=names, block_size=len(data) + 1),
                 csv.ParseOptions(
                     delimiter=self._dialect.delimiter,
                     newlines_in_values=True,

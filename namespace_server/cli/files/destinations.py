@@ -24,7 +24,7 @@ _BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
 def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterator[IO[bytes]]:
     """A stream to a file, compressed as the end of its name says. If the block fails there is none, or the old one.
 
-    Raises `FileRefused`, `OSError`.
+    Raises `FileRefused`, `StorageFailed`, `OSError`.
     """
     if place is None or place == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -38,11 +38,15 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
         return
     if scheme not in _BUCKETS:
         raise FileRefused(f"{place}: expected a path or one of {', '.join(f'{each}://' for each in _BUCKETS)}")
+    if not rest.partition("/")[2] or place.endswith("/"):
+        raise FileRefused(f"{place}: expected the name of a file in a bucket")
+    from table_data.queries.uploading import upload
+
     with tempfile.NamedTemporaryFile(prefix="lance-namespace-") as copy:
         with _compressed(place, copy) as compressed:
             yield compressed
         copy.flush()
-        _upload(copy.name, place, storage_options)
+        upload(copy.name, place, storage_options)
 
 
 @contextmanager
@@ -83,18 +87,3 @@ class _KeptOpen(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         return self._stream.write(data)
-
-
-def _upload(file: str, place: str, storage_options: Mapping[str, str]) -> None:
-    """Write an object, which appears when it is whole. Raises `FileRefused`."""
-    from lance.file import LanceFileSession
-
-    from table_data.pylance_errors import plain_text
-
-    directory, _, name = place.rpartition("/")
-    if not name or directory.endswith(":/"):
-        raise FileRefused(f"{place}: expected the name of a file in a bucket")
-    try:
-        LanceFileSession(directory, dict(storage_options)).upload_file(file, name)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise FileRefused(f"{place}: not written: {plain_text(error)}") from error

@@ -14,7 +14,7 @@ from namespace_server.cli.files.texts import typed
 
 _BOOLEANS: Final = pa.array(["true", "false", "True", "False", "TRUE", "FALSE"])
 _NUMBER: Final = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(nan|NaN|-?(inf|Infinity))$"
-_DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_DATE_LENGTH: Final = 10
 _TIME: Final = r"^[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?$"
 _MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?Z?$"
 _SURE_DIGITS: Final = 15
@@ -89,7 +89,13 @@ def _booleans(texts: pa.Array, first: str) -> Shape | None:
 
 
 def _dates(texts: pa.Array, first: str) -> Shape | None:
-    return Shape("date") if len(first) == 10 and _all_are(texts, _DATE, pa.date32()) else None
+    if len(first) != _DATE_LENGTH:
+        return None
+    try:
+        texts.cast(pa.date32())  # which takes YYYY-MM-DD alone
+    except pa.ArrowInvalid:
+        return None
+    return Shape("date")
 
 
 def _times(texts: pa.Array, first: str) -> Shape | None:

@@ -23,7 +23,7 @@ from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, format_of
 from namespace_server.cli.files.refusals import FileRefused
 
 if TYPE_CHECKING:
-    from lance_core.storage import ObjectStore
+    from lance_core.storage.port import ObjectStore
 
 STANDARD_INPUT: Final = "-"
 _BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
@@ -155,7 +155,7 @@ class SourceFinder:
 
     def _in_bucket(self, text: str, scheme: str, rest: str) -> list[RowSource]:
         from lance_core.errors import NotFound
-        from lance_core.storage import open_store
+        from lance_core.storage.opening import open_store
 
         bucket, _, key = rest.partition("/")
         store = self._kept.enter_context(closing(open_store(f"{scheme}://{bucket}", self._options)))
