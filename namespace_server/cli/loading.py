@@ -307,10 +307,17 @@ def _streams(plan: TablePlan, mode: str) -> Iterator[tuple[pa.Schema, list[OpenI
             together = list(files)
             yield (_with_blobs(plan.schema) if is_new else _schema_of(together, plan.schema)), together
         else:
-            for _, alike in itertools.groupby(files, lambda each: each.rows.schema.remove_metadata().to_string()):
+            for _, alike in itertools.groupby(files, _own_schema):
                 together = list(alike)
-                yield (plan.schema if is_new else together[0].rows.schema), together  # type: ignore[union-attr]
+                yield (plan.schema if is_new else _schema_of(together, plan.schema)), together
+                is_new = False
         is_new = False
+
+
+def _own_schema(opened: OpenItem) -> str:
+    """The columns of a Parquet or Arrow file, to tell whether another has the same in the same order."""
+    assert isinstance(opened.rows, ArrowRows)
+    return str(opened.rows.schema.remove_metadata())
 
 
 def _schema_of(files: Sequence[OpenItem], schema: pa.Schema) -> pa.Schema:

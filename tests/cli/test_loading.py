@@ -61,6 +61,19 @@ def test_a_directory_and_a_pattern_are_their_files_in_one_batch(root: str, tmp_p
     assert "expected files that match, found none" in refused("load", f"t={tmp_path}/x*", "--root", root)
 
 
+@pytest.mark.parametrize("mode", ["create", "append"])
+def test_columns_of_files_in_another_order_are_matched_by_name(root: str, tmp_path: Path, mode: str) -> None:
+    if mode == "append":
+        with Catalog.connect(root) as catalog:
+            catalog.create("p", schema=pa.schema([("a", pa.int64()), ("b", pa.int64())]))
+    (tmp_path / "p").mkdir()
+    pa.parquet.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "p/1.parquet")
+    pa.parquet.write_table(pa.table({"b": [4], "a": [3]}), tmp_path / "p/2.parquet")
+    file(tmp_path / "p/3.csv", "b,a\n6,5\n")
+    printed("load", f"p={tmp_path}/p", "--mode", mode, "--root", root)
+    assert rows(root, "p") == [{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 5, "b": 6}]
+
+
 def test_standard_input_and_pipes(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"id,zip\n2,002\n")))
     from typer.testing import CliRunner

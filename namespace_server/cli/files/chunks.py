@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,13 @@ LONGEST_ROW: Final = 1 << 30
 _QUOTE: Final = ord('"')
 _LINE_ENDS: Final = (ord("\n"), ord("\r"))
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+
+
+class ByteReader(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes, none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ def count_lines(data: bytes) -> int:
     return data.count(b"\n") + (returns - data.count(b"\r\n") if returns else 0)
 
 
-def chunks(stream: IO[bytes], last_end: Callable[[Chunk], int], line: int = 1) -> Iterator[Chunk]:
+def chunks(stream: ByteReader, last_end: Callable[[Chunk], int], line: int = 1) -> Iterator[Chunk]:
     """The parts of a stream. `last_end` tells where the last whole row of a part ends, 0 if it has none.
 
     What is left at the end is a part of its own. Raises `FileRefused` for a row of more than `LONGEST_ROW`.

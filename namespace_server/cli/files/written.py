@@ -35,8 +35,8 @@ def json_column(array: pa.Array) -> list[Any]:
         names = [kind.field(place).name for place in range(kind.num_fields)]
         columns = [json_column(array.field(place)) for place in range(kind.num_fields)]
         rows = zip(*columns, strict=True) if columns else iter([()] * len(array))
-        values = [dict(zip(names, row, strict=True)) for row in rows]
-        return _with_nulls(array, values)
+        objects: list[Any] = [dict(zip(names, row, strict=True)) for row in rows]
+        return _with_nulls(array, objects)
     if types.is_map(kind):
         pairs = list(zip(json_column(array.keys), json_column(array.items), strict=True))
         return _slices(array, [list(pair) for pair in pairs])
