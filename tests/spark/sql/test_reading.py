@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from namespace_client import Catalog
 from namespace_client.http import CatalogServer
-from spark_catalog import lance_transaction
+from spark_catalog import GraphWrite, lance_transaction
 from tests.spark.sql.conftest import NewSession
 
 
@@ -305,6 +305,30 @@ def test_pylance_reads_what_sql_wrote(sql: SparkSession, ns: str, catalog: Catal
         {"id": 2, "at": dt.datetime(2021, 1, 1, tzinfo=dt.UTC), "s": None},
     ]
     dataset.validate()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "SELECT 0 AS id, named_struct('v', parse_json('1')) AS v UNION ALL SELECT 1, NULL",
+        "SELECT 0 AS id, named_struct('s', named_struct('a', 1)) AS v UNION ALL SELECT 1, NULL",
+        "SELECT 0 AS id, array(named_struct('v', parse_json('1')), NULL) AS v UNION ALL SELECT 1, NULL",
+        "SELECT 0 AS id, array(named_struct('s', named_struct('a', 1)), NULL) AS v UNION ALL SELECT 1, NULL",
+        "SELECT 0 AS id, map('a', named_struct('v', parse_json('1')), 'b', NULL) AS v UNION ALL SELECT 1, NULL",
+        "SELECT 0 AS id, array(parse_json('1'), NULL) AS v UNION ALL SELECT 1, NULL",
+    ],
+)
+def test_structs_that_are_null_hold_values_that_are_not(sql: SparkSession, ns: str, server_url: str, rows: str) -> None:
+    """The parts of a VARIANT, and fields of a struct that is made in a query, are never null where it is not."""
+    frame = sql.sql(rows).coalesce(1)
+    expected = [str(row) for row in frame.orderBy("id").collect()]
+    frame.writeTo(f"{ns}.t").create()
+    frame.writeTo(f"{ns}.t").overwrite(F.lit(True))
+    sql.sql(f"MERGE INTO {ns}.t t USING ({rows}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+    with GraphWrite(sql, server_url, namespace=ns.split(".")[1:]) as write:
+        write.append("g", frame)
+    for table in ("t", "g"):
+        assert [str(row) for row in sql.table(f"{ns}.{table}").orderBy("id").collect()] == expected
 
 
 def test_dataframes_write(sql: SparkSession, ns: str) -> None:
