@@ -190,6 +190,8 @@ def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | 
     bases, found = (frozenset((base.id, base.path) for base in each.base_paths) for each in (before, after))
     if not bases <= found or (found != bases and operation not in _CHANGING_BASES):
         return "its base paths are not those of the head"
+    if transaction is not None and _replaced_indices(transaction) - _indices(head):
+        return "it replaces a segment of an index that the head does not have"
     strange = _indices(proposed) - _indices(head) if proposed.indices is not None else None
     if strange and transaction is not None:
         strange -= _named_indices(transaction)
@@ -204,6 +206,12 @@ def _have_same_schema(before: AnyManifest, after: AnyManifest) -> bool:
 def _indices(file: ManifestFile) -> set[bytes]:
     listed = () if file.indices is None else file.indices.indices
     return {index.uuid.uuid for index in listed if index.name not in SYSTEM_INDICES}
+
+
+def _replaced_indices(transaction: pb.Transaction) -> set[bytes]:
+    """The segments that a CreateIndex replaces. Beside one that it did not see its own would cover fragments twice."""
+    removed = transaction.create_index.removed_indices
+    return {index.uuid.uuid for index in removed if index.name not in SYSTEM_INDICES}
 
 
 def _named_indices(transaction: pb.Transaction) -> set[bytes]:

@@ -104,6 +104,22 @@ def test_every_commit_of_pylance_descends_from_the_one_before(tmp_path: Path, st
     }
 
 
+def test_an_index_replaces_segments_of_the_head_alone(tmp_path: Path) -> None:
+    """Its writer has replaced the segment of the head before, in a version that is in quarantine."""
+    table = make_table(tmp_path, (0, 10))
+    table.open().create_scalar_index("id", "BTREE")
+    table.open().create_scalar_index("id", "BTREE", replace=True)
+    before, after = list(table.manifests().values())[-2:]
+    assert after.transaction is not None
+    assert before.indices is not None
+    assert after.indices is not None
+    assert len(after.transaction.create_index.removed_indices) == 1
+    assert lineage_break(before, after) is None
+    before.indices.indices[0].uuid.uuid = bytes(16)
+    after.indices.indices.add().CopyFrom(before.indices.indices[0])
+    assert lineage_break(before, after) == "it replaces a segment of an index that the head does not have"
+
+
 def nested_rows(start: int, stop: int) -> pa.Table:
     ids = range(start, stop)
     return pa.table(
