@@ -153,9 +153,9 @@ def test_values_that_do_not_fit_are_named(sql: SparkSession, ns: str, server_url
     with Catalog.connect(server_url, namespace=[ns.removeprefix("lance.")]) as other, other.begin() as tx:
         vectors = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
         tx.create("made", pa.table({"small": pa.array([1], pa.uint8()), "v": vectors}))
-    with pytest.raises(PySparkException, match=r"made.small: expected uint8"):
+    with pytest.raises(PySparkException, match="made: column 'small': expected uint8, found 300"):
         sql.sql(f"INSERT INTO {ns}.made VALUES (300, array(1.0, 2.0))")
-    with pytest.raises(PySparkException, match=r"made.v: expected fixed_size_list"):
+    with pytest.raises(PySparkException, match="made: column 'v': expected fixed_size_list"):
         sql.sql(f"INSERT INTO {ns}.made VALUES (3, array(1.0, 2.0, 3.0))")
     assert rows(sql, f"SELECT small FROM {ns}.made") == [(1,)]
 
