@@ -65,8 +65,8 @@ def test_a_transaction_tells_what_it_did(local: Scene) -> None:
     with tx:
         tx.append("t", rows(2))
         tx.create("u", rows(1))
-        assert "open; ml$t: append; ml$u: create" in repr(tx)
-        assert repr(tx.table("t")) == "<TableReader of ml$t, version 1>"
+        assert "open; ml.t: append; ml.u: create" in repr(tx)
+        assert repr(tx.table("t")) == "<TableReader of ml.t, version 1>"
     assert "committed" in repr(tx)
     version = local.catalog_version()
     assert repr(tx.result).splitlines() == [

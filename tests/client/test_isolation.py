@@ -333,7 +333,7 @@ def test_serializable_isolation_refuses_write_skew(scene: Scene) -> None:
     assert scene.values("right") == {1: -1.0}
     [conflict] = caught.value.conflicts
     assert conflict.table == (scene.namespace, "right")
-    assert conflict.redo == (f"what was read of {scene.namespace}$right",)
+    assert conflict.redo == (f"what was read of {scene.namespace}.right",)
 
 
 def test_serializable_refuses_any_change_of_what_it_wrote(scene: Scene) -> None:

@@ -118,7 +118,7 @@ def test_another_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, java: str) -> None:
     monkeypatch.setattr(requirements, "JAR", tmp_path / "none.jar")
-    with pytest.raises(InvalidWrite, match=r"none.jar: expected the jar of the catalog, found none: run scripts"):
+    with pytest.raises(InvalidWrite, match=r"none.jar: expected the jar of the catalog, found none: it is built"):
         settings.session(SparkSession.builder, uri="http://127.0.0.1:9")
 
 
