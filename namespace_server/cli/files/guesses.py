@@ -17,6 +17,8 @@ _NUMBER: Final = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^
 _DATE_LENGTH: Final = 10
 _TIME: Final = r"^[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?$"
 _MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?Z?$"
+_BEGIN: Final = 32
+"""Values that are looked at first: a cast that fails takes ten times as long as one that does not."""
 _SURE_DIGITS: Final = 15
 """A decimal number of so many digits is the one nearest to its double."""
 
@@ -31,9 +33,9 @@ def guessed(texts: pa.Array | pa.ChunkedArray) -> Shape:
     first = values[0].as_py()
     if not first or first != first.strip():
         return TEXT
+    begin = values.slice(0, _BEGIN)
     for guess in (_integers, _numbers, _booleans, _dates, _times, _moments):
-        found = guess(values, first)
-        if found is not None:
+        if guess(begin, first) is not None and (found := guess(values, first)) is not None:
             return found
     return TEXT
 
