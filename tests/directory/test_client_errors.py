@@ -15,7 +15,7 @@ from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground
 
 T = ["g", "t"]
-PAGED = {"list_table_versions": T, "list_catalog_versions": []}
+PAGED: dict[str, dict[str, Any]] = {"list_table_versions": {"id": T}, "list_catalog_versions": {}}
 NO_NUMBERS = {"superscript": "²", "arabic": "\u0661", "long": "9" * 5_000, "out of range": str(2**63), "signed": "-1"}
 
 
@@ -43,7 +43,7 @@ def table(ground: Ground) -> Ground:
 @pytest.mark.parametrize("operation", PAGED)
 def test_a_page_token_that_is_no_number(table: Ground, operation: str, token: str) -> None:
     with pytest.raises(InvalidInputError, match="page_token: expected a"):
-        table.read(operation, id=PAGED[operation], page_token=token)
+        table.read(operation, **PAGED[operation], page_token=token)
 
 
 @pytest.mark.parametrize("token", [*NO_NUMBERS.values(), "\ud800", "a$b$$c"])
@@ -58,7 +58,7 @@ def test_a_page_token_of_a_list_of_names_is_any_text(table: Ground, operation: s
 
 @pytest.mark.parametrize("operation", ["list_tables", "list_namespaces", "list_all_tables", *PAGED])
 def test_the_largest_page(table: Ground, operation: str) -> None:
-    answer = table.read(operation, id=PAGED.get(operation, ["g"]), limit=2**63 - 1)
+    answer = table.read(operation, **PAGED.get(operation, {"id": ["g"]}), limit=2**63 - 1)
 
     assert "page_token" not in answer
 
