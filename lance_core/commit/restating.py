@@ -41,7 +41,7 @@ from lance_core.transaction.operations import (
     UpdateConfig,
     decode_operation,
 )
-from lance_core.transaction.readings import is_same_fragment, named_by, written_fields
+from lance_core.transaction.readings import is_same_fragment, lone_index, named_by, written_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,8 @@ class _Restating:
 
     def operation(self, operation: Operation) -> Operation:
         """The operation in terms of the head, not judged yet. Raises as `restate`."""
+        if isinstance(operation, (Delete, Update)) and (index := lone_index(self._view, self._head)) is not None:
+            raise InvalidTransaction(f"its rows may have been found by index {index!r}, which the table does not have")
         match operation:
             case Append():
                 self._check_fields(written_fields(operation.fragments))

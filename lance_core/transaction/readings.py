@@ -17,7 +17,7 @@ from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOMBSTONE, descriptions
 from lance_core.transaction.fragments import file_key
-from lance_core.transaction.indices import covered_fragments
+from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.lineage import lineage_break
 
 DeletedRows = Callable[[AnyManifest, pb.DataFragment], BitMap]
@@ -25,6 +25,8 @@ DeletedRows = Callable[[AnyManifest, pb.DataFragment], BitMap]
 
 _NUMBERED_ANEW = frozenset({"delete", "update", "restore"})
 """Operations whose read version stock writers set to that which they commit on, when they rebase them."""
+CHOOSING_ROWS = frozenset({"delete", "update"})
+"""Operations on rows that a condition or a key finds, perhaps by an index."""
 _CHANGING_COLUMNS = frozenset({"merge", "project", "overwrite", "restore"})
 _NOTHING: frozenset[int] = frozenset()
 
@@ -154,9 +156,9 @@ def other_meaning(
     """What the transaction of `proposed` says of `head` that its writer did not mean, if it had read `view`, in words.
 
     None if it means the same, or if its writer cannot have read `view`, a manifest that is in quarantine. `proposed`
-    descends from `head` by its content (`lineage_break`). An Overwrite or a Restore means the same whatever was read,
-    but follows what its writer had committed before; so does a version that is built on `view` and lacks an index of
-    the head.
+    descends from `head` by its content (`lineage_break`). Rows that an index of `view` alone may have found may be
+    others. An Overwrite or a Restore means the same whatever was read, but follows what its writer had committed
+    before; so does a version that is built on `view` and lacks an index of the head.
 
     Raises:
         CorruptFile, NotFound, UnsupportedFeature: Files that tell it cannot be read.
@@ -173,6 +175,8 @@ def other_meaning(
     named = named_by(transaction)
     if not may_have_read(transaction, view, named):
         return None
+    if operation in CHOOSING_ROWS and (index := lone_index(view, head)) is not None:
+        return f"its rows may have been found by index {index!r} of {quarantined}"
     if not _has_same_columns(transaction, named, head, view):
         return f"its columns may be those of {quarantined}"
     wanted = named.ids | named.seen.keys() | named.covered
@@ -213,6 +217,19 @@ def _has_same_columns(transaction: pb.Transaction, named: Named, head: ManifestF
         number in ours and (ours[number] == theirs[number] if exact else ours[number][::2] == theirs[number][::2])
         for number in named.fields
     )
+
+
+def lone_index(view: ManifestFile, head: ManifestFile) -> str | None:
+    """The name of an index that has a segment in `view`, which is in quarantine, and not in `head`; None without one.
+
+    A stock writer that rebases its new index keeps the ids of fragments, which may be of other rows there: by such an
+    index it finds rows that its condition does not mean.
+    """
+    known = set() if head.indices is None else {index.uuid.uuid for index in head.indices.indices}
+    for index in () if view.indices is None else view.indices.indices:
+        if index.name not in SYSTEM_INDICES and index.uuid.uuid not in known:
+            return index.name
+    return None
 
 
 def _lost_indices(head: ManifestFile, proposed: ManifestFile) -> set[bytes]:

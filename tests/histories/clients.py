@@ -38,6 +38,10 @@ COLLECTED = ("stage again", ": nothing there")
 """In refusals of what a collection may have removed, or has (rule G2)."""
 
 
+_MOVED_AWAY = ("/_versions/", "Invalid range", "two fragments with id")
+"""In errors of a writer by path under whose hands a version was moved to quarantine."""
+
+
 class Unexpected(Exception):
     """An answer that no server may give here."""
 
@@ -542,8 +546,8 @@ class StockOutcome:
             self._event.outcome = "committed"
             return True
         told = [outcome for text, outcome in self.TEXTS.items() if text in str(error)]
-        if self._event.by_path and any(text in str(error) for text in ("/_versions/", "Invalid range")):
-            told.append("unknown")  # what stood there was moved to quarantine between its listing and its reading
+        if self._event.by_path and any(text in str(error) for text in _MOVED_AWAY):
+            told.append("unknown")
         if not isinstance(error, (OSError, RuntimeError, ValueError, LanceNamespaceError)) or not told:
             return False
         self._event.outcome = told[0]

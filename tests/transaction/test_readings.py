@@ -1,0 +1,59 @@
+"""What a transaction by path means, if its writer read a version that is in quarantine (rule P12)."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pytest
+from pyroaring import BitMap
+
+from lance_core.commit.restating import restate
+from lance_core.errors import InvalidTransaction
+from lance_core.format.manifest import ManifestFile
+from lance_core.storage.opening import open_store
+from lance_core.table_files import TableFiles
+from lance_core.transaction.readings import other_meaning
+from tests.transaction.tables import Table, make_table, rows
+
+CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
+    "delete": lambda dataset: dataset.delete("id = 3"),
+    "update": lambda dataset: dataset.update({"x": "x + 1"}, where="id = 3"),
+    "append": lambda dataset: dataset.insert(rows(30, 31)),
+}
+
+
+def _forked(tmp_path: Path, quarantined: Callable[[lance.LanceDataset], object], kind: str) -> list[ManifestFile]:
+    """A version of the catalog, one of the same number in quarantine, and a change of the first that followed it."""
+    table = make_table(tmp_path / "table", (0, 10), (10, 20))
+    other = Table(tmp_path / "other")
+    shutil.copytree(table.root, other.root)
+    table.open().update_config({"a": "b"})
+    quarantined(other.open())
+    CHANGES[kind](table.open())
+    head, proposed = list(table.manifests().values())[-2:]
+    return [head, list(other.manifests().values())[-1], proposed]
+
+
+@pytest.mark.parametrize("kind", ["delete", "update"])
+def test_rows_that_an_index_may_have_found_are_others(tmp_path: Path, kind: str) -> None:
+    """Its fragments have the ids of others where its writer rebased it."""
+    head, view, proposed = _forked(tmp_path, lambda dataset: dataset.create_scalar_index("id", "BTREE"), kind)
+    meaning = other_meaning(proposed, head, view, lambda *_: BitMap())
+    assert meaning is not None
+    assert f"found by index 'id_idx' of version {view.version}, which is in quarantine" in meaning
+    assert proposed.transaction is not None
+    files = TableFiles(open_store(str(tmp_path)), "table")
+    with pytest.raises(InvalidTransaction, match="found by index 'id_idx', which the table does not have"):
+        restate(proposed.transaction, view, head, [], files)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_without_one_they_are_the_same(tmp_path: Path, kind: str) -> None:
+    head, view, proposed = _forked(tmp_path, lambda dataset: dataset.update_config({"c": "d"}), kind)
+    assert other_meaning(proposed, head, view, lambda *_: BitMap()) is None
+
+
+def test_an_append_finds_no_rows(tmp_path: Path) -> None:
+    head, view, proposed = _forked(tmp_path, lambda dataset: dataset.create_scalar_index("id", "BTREE"), "append")
+    assert other_meaning(proposed, head, view, lambda *_: BitMap()) is None
