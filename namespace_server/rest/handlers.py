@@ -72,6 +72,8 @@ class Read:
                 route = await exchange.route(parsed, body) if has_id else None
                 decode = partial(self._request, exchange, body, parsed, given, route)
                 request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
+                if asked == "list_tables":
+                    request.pop("delimiter", None)
                 answer = await service.read(asked, request, at=pin, key=key)
             service.saw(answer.catalog_version)
             answer = _relative(answer, place)
@@ -103,9 +105,11 @@ class Read:
             request["version"] = read_version(exchange.segment.encode(), "path")
         elif "delimiter" in query:
             read_id("", query)
-            request["delimiter"] = query["delimiter"]
-        if place.database and exchange.scope["operation"] == "list_all_tables":
-            request["id"] = list(place.database)
+        if exchange.scope["operation"] == "list_all_tables":
+            if "delimiter" in query:
+                request["delimiter"] = query["delimiter"]
+            if place.database:
+                request["id"] = list(place.database)
         return request
 
 

@@ -127,9 +127,13 @@ def takes_the_delimiter_alone_for_the_root(t: Trial) -> None:
 
 
 @checks("describe_table", Promise.OBJECTS, "DescribeTableRequest")
-def ignores_unknown_fields(t: Trial) -> None:
-    """A field that the specification does not know does not make a request fail."""
-    t.call("describe_table", t.declared(), {"invented": {"by": "the kit"}}).ok()
+def takes_or_refuses_unknown_fields(t: Trial) -> None:
+    """A field that the specification does not know is ignored, or refused as a mistake of the client (13)."""
+    found = t.call("describe_table", t.declared(), {"invented": {"by": "the kit"}})
+    if found.is_success:
+        found.ok()
+    else:
+        found.refused(13)
 
 
 @checks("describe_table", Promise.OBJECTS, "DescribeTableRequest.version")
