@@ -78,6 +78,13 @@ class AllowedLocations:
                 return _leads_out(os.path.relpath(link, self._root))
         return None
 
+    def link_outside(self, key: str) -> str | None:
+        """Why a file is not read: it is a symbolic link that leads out. The directories above are not looked at."""
+        if self._root is None:
+            return None
+        path = f"{self._root}/{key}"
+        return _leads_out(key) if _is_link(path) and not self._is_allowed(_resolved(path)) else None
+
     def links_outside(self, keys: Iterable[str]) -> dict[str, str]:
         """The symbolic links that lead out of what is allowed, among these keys and the directories above them.
 
@@ -91,9 +98,8 @@ class AllowedLocations:
             step = key
             while step and step not in looked:
                 looked.add(step)
-                path = f"{self._root}/{step}"
-                if _is_link(path) and not self._is_allowed(_resolved(path)):
-                    found[step] = _leads_out(step)
+                if (reason := self.link_outside(step)) is not None:
+                    found[step] = reason
                 step = step.rpartition("/")[0]
         return found
 

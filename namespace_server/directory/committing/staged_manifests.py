@@ -51,7 +51,8 @@ class StagedManifestChecks:
                 f"manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
                 "_versions directory, or lie under _staging",
             )
-        for reason in self._allowed.links_outside([key]).values():
+        # The directories above are looked at with the files that its transaction adds.
+        if (reason := self._allowed.link_outside(key)) is not None:
             raise _unusable(operation, f"no staged manifest: {reason}")
         try:
             data, meta = self._store.get_with_meta(key, at_most=operation.manifest_size)
