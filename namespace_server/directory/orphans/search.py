@@ -229,7 +229,11 @@ class Search:
         """What was found, where versions at the locations `lost` have no manifest."""
         newest, places, cutoff, survey = self._newest, self._places, self._cutoff, self._survey
         ids = {location: newest.table_at(location) for location in places.judged}
-        unexpected = (each for each in survey.unexpected.values() if not self._is_staged(each))
+        unexpected = (
+            each
+            for each in survey.unexpected.values()
+            if not self._is_staged(each) and not self._is_of_another_branch(each)
+        )
         problems = [self._with_others(problem) for problem in (*survey.problems, *unexpected)]
         not_judged = _unreadable(
             problems, survey.unknown, places, _published(self._snapshot) | _published(newest), cutoff
@@ -269,6 +273,12 @@ class Search:
         row = self._lost_versions.row_at(problem.location, problem.meta.path)
         staged = None if row is None else row.staged_path or self._snapshot.open_path(place_of(row))
         return staged is not None and self._survey.has_read(staged)
+
+    def _is_of_another_branch(self, problem: UnreadableManifest) -> bool:
+        """Whether it is a manifest of a branch that a client deleted, and made again, by path (M8)."""
+        row = self._lost_versions.row_at(problem.location, problem.meta.path)
+        head = None if row is None or row.branch is None else self._newest.head(row.table_id, row.branch)
+        return head is not None and is_deleted_branch(self._store, self._newest, head)
 
     def _with_others(self, problem: UnreadableManifest) -> UnreadableManifest:
         """A manifest that cannot be read, of a version that has a row, may have named files of other tables."""
