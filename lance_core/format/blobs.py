@@ -23,3 +23,8 @@ def is_blob(field: pb.Field | pa.Field) -> bool:
         return False
     name = getattr(field.type, "extension_name", "") or metadata.get(_EXTENSION_KEY, b"").decode("utf-8", "replace")
     return BLOB_KEY.encode() in metadata or str(name).startswith(_EXTENSIONS)
+
+
+def as_bytes(field: pa.Field) -> pa.Field:
+    """A column of blobs as Lance takes it from Arrow: large binary values with a mark."""
+    return pa.field(field.name, pa.large_binary(), field.nullable, {BLOB_KEY: "true"})

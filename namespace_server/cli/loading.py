@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.format.blobs import as_bytes, is_blob
 from namespace_server.cli.files.arrow_files import ArrowRows
 from namespace_server.cli.files.csv_files import CsvRows
 from namespace_server.cli.files.formats import TEXT_FORMATS, delimiter_of
@@ -18,13 +19,13 @@ from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape, ShapeConflict, joined_fields
 from namespace_server.cli.files.sources import RowSource, SourceFinder
 from namespace_server.cli.row_output import batches_with_progress
+from table_data.arrow.exact import Misfit, cast
 
 if TYPE_CHECKING:
     from namespace_client import MultiTableTransaction
     from namespace_server.cli.progress import ProgressLine
 
 _NEW = frozenset({"create", "overwrite"})
-_BLOB = "lance-encoding:blob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,13 +331,7 @@ def _schema_of(files: Sequence[OpenItem], schema: pa.Schema) -> pa.Schema:
 
 def _with_blobs(schema: pa.Schema) -> pa.Schema:
     """The schema with blobs as Lance takes them: bytes with a mark."""
-    fields = []
-    for each in schema:
-        if str(getattr(each.type, "extension_name", "")).startswith("lance.blob"):
-            fields.append(pa.field(each.name, pa.large_binary(), each.nullable, {_BLOB: "true"}))
-        else:
-            fields.append(each)
-    return pa.schema(fields)
+    return pa.schema([as_bytes(each) if is_blob(each) else each for each in schema])
 
 
 class _Stream:
@@ -378,9 +373,9 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for each, column in zip(schema, batch.columns, strict=True):
         try:
-            columns.append(column if column.type == each.type else column.cast(each.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise FileRefused(f"column {each.name}: not {each.type}: {error}") from error
+            columns.append(cast(column, each.type))
+        except Misfit as misfit:
+            raise FileRefused(f"column {each.name}: expected {misfit.expected}, found {misfit.found}") from misfit
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

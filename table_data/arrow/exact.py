@@ -115,21 +115,27 @@ def _leaf(array: pa.Array, kind: pa.DataType, convert: _Convert) -> pa.Array:
     except pa.ArrowNotImplementedError:
         raise Misfit(kind, array.type) from None
     except pa.ArrowInvalid as error:
-        start, end = 0, len(array)
-        while end - start > 1:
-            middle = (start + end) // 2
-            start, end = (start, middle) if _refuses(array[start:middle], kind, convert) else (middle, end)
-        if not _refuses(array[start:end], kind, convert):
+
+        def refuses(part: pa.Array) -> bool:
+            try:
+                convert(part, kind)
+            except pa.ArrowInvalid:
+                return True
+            return False
+
+        start = first_refused(array, refuses)
+        if not refuses(array[start : start + 1]):
             raise Misfit(kind, f"{array.type}: {error}") from None
         raise Misfit(kind, shown(array[start]), position=start) from None
 
 
-def _refuses(array: pa.Array, kind: pa.DataType, convert: _Convert) -> bool:
-    try:
-        convert(array, kind)
-    except pa.ArrowInvalid:
-        return True
-    return False
+def first_refused(array: pa.Array, refuses: Callable[[pa.Array], bool]) -> int:
+    """The place of the first value that is refused, of an array that is: by halves."""
+    start, end = 0, len(array)
+    while end - start > 1:
+        middle = (start + end) // 2
+        start, end = (start, middle) if refuses(array[start:middle]) else (middle, end)
+    return start
 
 
 def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array:

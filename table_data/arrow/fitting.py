@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.format.blobs import BLOB_KEY, is_blob
+from lance_core.format.blobs import as_bytes, is_blob
 from table_data.arrow.dictionaries import widened
 from table_data.arrow.exact import Misfit, cast, is_same
 from table_data.arrow.intake import Refusals, refused_as_such, validated
@@ -191,7 +191,7 @@ def with_blobs(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
         if is_blob(item) and not pa.types.is_large_binary(item.type) and item.name in found.names:
             given = found.field(item.name)
             is_own = isinstance(given.type, pa.BaseExtensionType) or pa.types.is_nested(given.type)
-            item = given if is_own else pa.field(item.name, pa.large_binary(), item.nullable, {BLOB_KEY: "true"})  # noqa: PLW2901
+            item = given if is_own else as_bytes(item)  # noqa: PLW2901
         fields.append(item)
     return pa.schema(fields, schema.metadata)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from namespace_client import Catalog
@@ -72,6 +73,12 @@ def test_columns_of_files_in_another_order_are_matched_by_name(root: str, tmp_pa
     file(tmp_path / "p/3.csv", "b,a\n6,5\n")
     printed("load", f"p={tmp_path}/p", "--mode", mode, "--root", root)
     assert rows(root, "p") == [{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 5, "b": 6}]
+
+
+def test_a_vector_holds_what_the_file_says_or_is_refused(root: str, tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"v": [[1.5, 2.0], [1e300, 0.0]]}), tmp_path / "v.parquet")
+    told = refused("load", f"p={tmp_path}/v.parquet", "--mode", "create", "--vector", "v", "--root", root)
+    assert "v.parquet: column v: expected float, found 1e+300" in told
 
 
 def test_standard_input_and_pipes(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

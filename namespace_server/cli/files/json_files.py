@@ -23,7 +23,8 @@ from namespace_server.cli.files.shapes import (
     ShapeConflict,
     joined_fields,
 )
-from namespace_server.cli.files.texts import is_bytes, is_text, typed
+from namespace_server.cli.files.texts import is_bytes, typed
+from table_data.arrow.exact import is_text
 
 if TYPE_CHECKING:
     from namespace_server.cli.files.sources import RowSource

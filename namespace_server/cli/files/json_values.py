@@ -12,7 +12,8 @@ from namespace_server.cli.files.guesses import is_exact
 from namespace_server.cli.files.json_rows import Literal
 from namespace_server.cli.files.refusals import CellMisfit, shown_type, shown_value
 from namespace_server.cli.files.shapes import NOTHING, Shape, joined, joined_fields
-from namespace_server.cli.files.texts import is_text, typed
+from namespace_server.cli.files.texts import typed
+from table_data.arrow.exact import is_text
 
 WORDS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from namespace_server.cli.files.refusals import CellMisfit, shown_type
+from table_data.arrow import exact
+from table_data.arrow.exact import first_refused, is_text
 
 _Read: TypeAlias = Callable[[pa.Array, Any], pa.Array]
 _FAILURES: Final = (pa.ArrowException, ValueError, OverflowError)
@@ -31,7 +33,8 @@ _INFINITE: Final = r"(?i)^\s*[+-]?inf(inity)?\s*$"
 _NOT_ZERO: Final = r"^[^eE]*[1-9]"
 _FAR_DATE: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}$"
 _FAR_TIME: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,%s})?)?%s$"
-_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+"""Digits of a second by the unit of a time."""
 _EXACT: Final = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
 """Whole numbers up to these are exact in a floating-point type."""
 
@@ -41,24 +44,19 @@ def typed(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, typed(texts, kind.storage_type))
     read = _reader(kind)
+
+    def refuses(part: pa.Array) -> bool:
+        try:
+            read(part, kind)
+        except _FAILURES:
+            return True
+        return False
+
     try:
         return read(texts, kind)
     except _FAILURES:
-        position = _first_misfit(texts, lambda part: read(part, kind))
+        position = first_refused(texts, refuses)
         raise CellMisfit(position, shown_type(kind), texts[position].as_py()) from None
-
-
-def _first_misfit(texts: pa.Array, read: Callable[[pa.Array], pa.Array]) -> int:
-    low, high = 0, len(texts)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            read(texts.slice(low, middle - low))
-        except _FAILURES:
-            high = middle
-        else:
-            low = middle
-    return low
 
 
 def _reader(kind: pa.DataType) -> _Read:
@@ -163,7 +161,7 @@ def _timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     # Years that have not four digits, which this project writes in UTC.
     short = pc.replace_substring_regex(_short_fractions(texts), r"\+00:?00$", "Z")
     is_far = pc.match_substring_regex(
-        short, _FAR_TIME % (max(_DIGITS[kind.unit], 1), "" if kind.tz is None else "Z")
+        short, _FAR_TIME % (max(DIGITS[kind.unit], 1), "" if kind.tz is None else "Z")
     ).fill_null(False)
     nothing = pa.scalar(None, pa.string())
     near = pc.if_else(is_far, nothing, short).cast(kind)
@@ -192,7 +190,7 @@ def _times(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _durations(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    digits = _DIGITS[kind.unit]
+    digits = DIGITS[kind.unit]
     seconds = _decimals(texts, pa.decimal256(38, digits))
     return (
         pc.multiply(seconds, pa.scalar(Decimal(10**digits), pa.decimal256(digits + 1, 0))).cast(pa.int64()).cast(kind)
@@ -214,19 +212,9 @@ def _dictionaries(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     )
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether the values of a type are texts."""
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
 def is_bytes(kind: pa.DataType) -> bool:
-    """Whether the values of a type are bytes."""
-    types = pa.types
-    return any(
-        is_kind(kind)
-        for is_kind in (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
-    )
+    """Whether the values of a type are bytes, also of one length."""
+    return exact.is_bytes(kind) or bool(pa.types.is_fixed_size_binary(kind))
 
 
 _READERS: Final[tuple[tuple[Callable[[Any], bool], _Read], ...]] = (

@@ -12,9 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from namespace_server.cli.files.texts import is_bytes
+from namespace_server.cli.files.texts import DIGITS, is_bytes
 
-_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _WORDS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
@@ -119,7 +118,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _durations(array: pa.Array) -> pa.Array:
-    digits = _DIGITS[array.type.unit]
+    digits = DIGITS[array.type.unit]
     values = [
         None if value is None else format(Decimal(value).scaleb(-digits), "f")
         for value in array.cast(pa.int64()).to_pylist()
