@@ -42,9 +42,15 @@ def read_type(operation: str) -> TypeAdapter[ReadRequest]:
     return TypeAdapter(READS[operation])
 
 
+def present(request: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a request that are given: null is absent."""
+    return {field: value for field, value in request.items() if value is not None}
+
+
 def checked(kind: TypeAdapter[R], request: Mapping[str, object]) -> R:
     """The request of this type; null is absent, and credentials are not looked at. Raises InvalidInputError (13)."""
-    given = {field: value for field, value in request.items() if value is not None and field != "identity"}
+    given = present(request)
+    given.pop("identity", None)
     try:
         return kind.validate_python(given)
     except ValidationError as error:

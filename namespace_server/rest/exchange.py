@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope
 
 from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
+from namespace_server.data.request_checks import present
 from namespace_server.rest.errors import ServerReadOnly
 from namespace_server.rest.header_names import IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
@@ -208,8 +209,7 @@ class Exchange:
             body = decode_body(data, limits, values=limits.values, route=route, place=place, optional=optional)
             if named is not None:
                 body[named] = choose_name(named, self.segments[-1], body.get(named), form=self._writes_forms)
-            given = {field: value for field, value in body.items() if value is not None}  # null is absent
-            return kind.validate_python({**parameters, **given})
+            return kind.validate_python({**parameters, **present(body)})
 
         if len(data) < LARGE_BODY:
             return TableBody(decode(), len(data))

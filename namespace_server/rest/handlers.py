@@ -70,10 +70,8 @@ class Read:
             if answer is None:
                 parsed, given = parse_query(query, parameters)
                 route = await exchange.route(parsed, body) if has_id else None
-                decode = partial(self._request, exchange, body, parsed, given, route)
+                decode = partial(self._request, exchange, asked, body, parsed, given, route)
                 request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
-                if asked == "list_tables":
-                    request.pop("delimiter", None)
                 answer = await service.read(asked, request, at=pin, key=key)
             service.saw(answer.catalog_version)
             answer = _relative(answer, place)
@@ -84,6 +82,7 @@ class Read:
     def _request(
         self,
         exchange: Exchange,
+        asked: str,
         body: bytes,
         query: Mapping[str, str],
         given: Mapping[str, object],
@@ -105,11 +104,10 @@ class Read:
             request["version"] = read_version(exchange.segment.encode(), "path")
         elif "delimiter" in query:
             read_id("", query)
-        if exchange.scope["operation"] == "list_all_tables":
-            if "delimiter" in query:
+            if asked == "list_all_tables":
                 request["delimiter"] = query["delimiter"]
-            if place.database:
-                request["id"] = list(place.database)
+        if place.database and exchange.scope["operation"] == "list_all_tables":
+            request["id"] = list(place.database)
         return request
 
 

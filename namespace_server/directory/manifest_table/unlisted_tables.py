@@ -24,6 +24,7 @@ from namespace_server.directory.model.state_editor import apply_changes
 
 _SUFFIX: Final = ".lance"
 _DEREGISTERED: Final = ".lance-deregistered"
+_AT_ONCE: Final = 32
 
 
 def listed_tables(store: ObjectStore) -> list[TableEntry]:
@@ -99,9 +100,6 @@ def _first_managed(store: ObjectStore, directories: Iterable[str]) -> str | None
             if is_table:
                 return name
     return None
-
-
-_AT_ONCE: Final = 32
 
 
 def _has_version(store: ObjectStore, location: str) -> bool:

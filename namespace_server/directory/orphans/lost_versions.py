@@ -43,6 +43,7 @@ from namespace_server.directory.model.entries import DROPPED, VersionEntry, plac
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.places import row_of_manifest
 
 NamedVersion = tuple[str | None, int]
 """Branch (None is main) and version."""
@@ -140,11 +141,9 @@ class LostVersions:
 
     def row_at(self, location: str, path: str) -> VersionEntry | None:
         """The row of a version of a table, or of a dropped one that can come back, whose manifest has this key."""
-        table_id = self._snapshot.table_at(location)
-        if table_id is None:
+        if self._snapshot.table_at(location) is None:
             return next((row for row in self._rows_before_drop({location}) if row.canonical_path == path), None)
-        chains = (self._snapshot.versions(table_id, branch) for branch in self._snapshot.chains(table_id))
-        return next((row for row in chain.from_iterable(chains) if row.canonical_path == path), None)
+        return row_of_manifest(self._snapshot, location, path)
 
     def may_name_others(self, location: str, row: VersionEntry | None) -> bool:
         """Whether a manifest that cannot be read may name files of other tables.

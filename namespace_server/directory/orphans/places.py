@@ -10,7 +10,7 @@ from typing import Final
 from lance_core.cleanup.kinds import UUID_PATTERN, FileKind, FileRole, role_of
 from lance_core.format.naming import BRANCHES_DIRECTORY, VERSIONS_DIRECTORY, join_key, parse_manifest_name
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.entries import DEREGISTERED
+from namespace_server.directory.model.entries import DEREGISTERED, VersionEntry
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.identifiers import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
@@ -136,6 +136,13 @@ def former_base(key: str) -> str | None:
 def is_owned(location: str) -> bool:
     """Whether the server chose a location, by its form."""
     return "/" not in location and is_managed_location(location)
+
+
+def row_of_manifest(snapshot: CatalogSnapshot, location: str, key: str) -> VersionEntry | None:
+    """The row of a version of the table at a location whose manifest has this key, if there is one."""
+    place, table_id = place_of_manifest(location, key), snapshot.table_at(location)
+    row = None if place is None or table_id is None else snapshot.version_entry(table_id, *place)
+    return row if row is not None and row.canonical_path == key else None
 
 
 def place_of_manifest(location: str, key: str) -> tuple[str | None, int] | None:

@@ -38,8 +38,8 @@ from namespace_server.directory.orphans.places import (
     Places,
     find_places,
     former_base,
-    place_of_manifest,
     role_at_root,
+    row_of_manifest,
 )
 from namespace_server.directory.orphans.report import (
     EXPIRED,
@@ -264,9 +264,8 @@ class Search:
 
     def _expected(self, location: str, path: str) -> str | None:
         """The SHA-256 of the manifest of a row, by the key of its table and its own."""
-        place, table_id = place_of_manifest(location, path), self._snapshot.table_at(location)
-        row = None if place is None or table_id is None else self._snapshot.version_entry(table_id, *place)
-        return None if row is None or row.canonical_path != path else row.sha256 or None
+        row = row_of_manifest(self._snapshot, location, path)
+        return None if row is None else row.sha256 or None
 
     def _is_staged(self, problem: UnreadableManifest) -> bool:
         """Whether another file has the name of a committed manifest, which was read under its staged name."""
