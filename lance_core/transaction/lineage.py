@@ -190,7 +190,7 @@ def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | 
     bases, found = (frozenset((base.id, base.path) for base in each.base_paths) for each in (before, after))
     if not bases <= found or (found != bases and operation not in _CHANGING_BASES):
         return "its base paths are not those of the head"
-    if transaction is not None and _replaced_indices(transaction) - _indices(head):
+    if transaction is not None and operation == "create_index" and _replaced_indices(transaction) - _indices(head):
         return "it replaces a segment of an index that the head does not have"
     strange = _indices(proposed) - _indices(head) if proposed.indices is not None else None
     if strange and transaction is not None:
