@@ -23,6 +23,7 @@ from lance_core.transaction.operations import decode_config_update
 _DISCARDING = frozenset({"overwrite", "restore"})
 _CHANGING_SCHEMA = frozenset({"merge", "project"})
 _CHANGING_BASES = frozenset({"update_bases"})
+_CHANGING_CONFIG = frozenset({"overwrite", "update_config"})
 _NOTHING: frozenset[int] = frozenset()
 _FileKeys = tuple[tuple[str, int | None], ...]
 
@@ -171,6 +172,30 @@ def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | 
     if operation == "restore":
         return None
     before, after, transaction = head.outline, proposed.outline, proposed.transaction
+    if operation in _CHANGING_CONFIG or _has_settings(before) or _has_settings(after):
+        reason = _other_settings(before, after, transaction, operation)
+        if reason is not None:
+            return reason
+    if operation == "overwrite":
+        return None
+    if operation not in _CHANGING_SCHEMA and not _have_same_schema(before, after):
+        return "its schema is not that of the head"
+    if transaction is not None and operation == "create_index" and _replaced_indices(transaction) - _indices(head):
+        return "it replaces a segment of an index that the head does not have"
+    strange = _indices(proposed) - _indices(head) if proposed.indices is not None else None
+    if strange and transaction is not None:
+        strange -= _named_indices(transaction)
+    return "it has an index that neither the head has nor the transaction makes" if strange else None
+
+
+def _has_settings(manifest: AnyManifest) -> bool:
+    return bool(manifest.config or manifest.table_metadata or manifest.base_paths)
+
+
+def _other_settings(
+    before: AnyManifest, after: AnyManifest, transaction: pb.Transaction | None, operation: str | None
+) -> str | None:
+    """What of config, metadata and base paths is neither the head's nor the transaction's."""
     config, metadata = dict(before.config), dict(before.table_metadata)
     if transaction is not None and operation == "overwrite":
         config.update(transaction.overwrite.config_upsert_values)
@@ -185,17 +210,10 @@ def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | 
         return None
     if metadata != after.table_metadata:
         return "its table metadata is not that of the head with the changes of the transaction"
-    if operation not in _CHANGING_SCHEMA and not _have_same_schema(before, after):
-        return "its schema is not that of the head"
     bases, found = (frozenset((base.id, base.path) for base in each.base_paths) for each in (before, after))
     if not bases <= found or (found != bases and operation not in _CHANGING_BASES):
         return "its base paths are not those of the head"
-    if transaction is not None and operation == "create_index" and _replaced_indices(transaction) - _indices(head):
-        return "it replaces a segment of an index that the head does not have"
-    strange = _indices(proposed) - _indices(head) if proposed.indices is not None else None
-    if strange and transaction is not None:
-        strange -= _named_indices(transaction)
-    return "it has an index that neither the head has nor the transaction makes" if strange else None
+    return None
 
 
 def _have_same_schema(before: AnyManifest, after: AnyManifest) -> bool:
