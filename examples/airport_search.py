@@ -48,7 +48,7 @@ class TableOverHttp:
 def named(url: str, table_id: Sequence[str], word: str) -> list[str]:
     """The codes of the airports with a word in their name, by a full-text index that is built first."""
     airports = TableOverHttp(url, table_id)
-    airports.create_index("name", "FTS", replace=True)
+    airports.create_index("name", "FTS")
     search = {"string_query": {"query": word, "columns": ["name"]}}
     found = airports.query(full_text_query=search, columns={"column_names": ["faa"]}, k=10_000)
     return sorted(found["faa"].to_pylist())

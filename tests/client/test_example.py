@@ -1,9 +1,10 @@
-"""The example of a training set, over both backends."""
+"""Examples: a training set, over both backends, and the search of the demo."""
 
 from __future__ import annotations
 
 import runpy
 
+import pyarrow as pa
 import pytest
 
 from tests.client.scene import Scene
@@ -17,3 +18,22 @@ def test_features_labels_and_embeddings_change_together(scene: Scene, capsys: py
     first, last = capsys.readouterr().out.splitlines()
     assert first.endswith("200 items")
     assert last.endswith("260 items")
+
+
+@pytest.mark.parametrize("scene", ["http"], indirect=True)
+def test_airports_are_found_over_http(scene: Scene) -> None:
+    """The last chapter of the demo, which its other chapters need Spark for."""
+    example = runpy.run_path(str(REPOSITORY / "examples" / "airport_search.py"))
+    airports = pa.table(
+        {
+            "faa": ["BOS", "JFK", "LAX", "SFO"],
+            "name": ["Logan International", "John F Kennedy Intl", "Los Angeles Intl", "San Francisco Intl"],
+            "lat": [42.36, 40.64, 33.94, 37.62],
+            "lon": [-71.01, -73.78, -118.41, -122.37],
+        }
+    )
+    scene.catalog.create("airport", airports)
+    named = example["named"](scene.target, [scene.namespace, "airport"], "intl")
+    assert named == example["named_in"](airports, "intl") == ["JFK", "LAX", "SFO"]
+    nearest = example["nearest"](scene.target, [scene.namespace, "place"], airports, "JFK", 2)
+    assert nearest == example["nearest_in"](airports, "JFK", 2) == ["JFK", "BOS"]
