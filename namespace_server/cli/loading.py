@@ -256,7 +256,7 @@ def _with_vectors(rows: ArrowRows, names: Sequence[str]) -> pa.Schema:
     """The schema with fixed-size vectors as long as the first ones. Raises `FileRefused`."""
     schema = rows.schema
     for name in (each for each in names if each in schema.names):
-        first = next((item for batch in rows.batches(schema) for item in batch.column(name).drop_null()), None)
+        first = next((item for batch in rows.batches() for item in batch.column(name).drop_null()), None)
         if first is None or not hasattr(first, "values") or not len(first.values):
             raise FileRefused(f"--vector {name}: expected lists of numbers")
         place = schema.get_field_index(name)
@@ -360,7 +360,7 @@ class _Stream:
 
     def _rows(self, opened: OpenItem) -> Iterator[pa.RecordBatch]:
         if isinstance(opened.rows, ArrowRows):
-            for batch in opened.rows.batches(self._schema):
+            for batch in opened.rows.batches():
                 yield _cast(batch, self._schema)
             return
         schema = pa.schema([each for each in self._schema if each.name in opened.columns])

@@ -29,9 +29,8 @@ class ArrowRows:
         with closing(source.raw()) as stream:
             self.schema, self.rows, _ = self._opened(stream)
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Its rows. The schema is that of the file."""
-        del schema
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows, with the schema of the file."""
         with closing(self._source.raw()) as stream:
             batches = self._opened(stream)[2]
             while True:

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from namespace_server.cli.files.formats import compression_of
 from namespace_server.cli.files.refusals import FileRefused
+from namespace_server.cli.files.sources import BUCKETS
 
 STANDARD_OUTPUT: Final = "-"
-_BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
 
 
 @contextmanager
@@ -36,8 +36,8 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
         with _appearing(file) as stream, _compressed(place, stream) as compressed:
             yield compressed
         return
-    if scheme not in _BUCKETS:
-        raise FileRefused(f"{place}: expected a path or one of {', '.join(f'{each}://' for each in _BUCKETS)}")
+    if scheme not in BUCKETS:
+        raise FileRefused(f"{place}: expected a path or one of {', '.join(f'{each}://' for each in BUCKETS)}")
     if not rest.partition("/")[2] or place.endswith("/"):
         raise FileRefused(f"{place}: expected the name of a file in a bucket")
     from table_data.queries.uploading import upload

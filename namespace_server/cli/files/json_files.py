@@ -23,7 +23,7 @@ from namespace_server.cli.files.shapes import (
     ShapeConflict,
     joined_fields,
 )
-from namespace_server.cli.files.texts import is_bytes, typed
+from namespace_server.cli.files.texts import EXACT_WHOLE, is_bytes, typed
 from table_data.arrow.exact import is_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PARTS: Final = 65_536
 _LONG_NUMBER: Final = re.compile(rb"[0-9][0-9.]{15}")
 _TINY_NUMBER: Final = re.compile(rb"[0-9][eE]-[0-9]{3}")
-_EXACT: Final = {pa.float32(): 2.0**24, pa.float64(): 2.0**53}
+_FLOATS: Final = (pa.float32(), pa.float64())
 _TEXT: Final = (
     *(pa.types.is_timestamp, pa.types.is_date, pa.types.is_time, pa.types.is_decimal, is_bytes),
     *(pa.types.is_large_string, pa.types.is_string_view),
@@ -149,7 +149,7 @@ def _quick_schema(schema: pa.Schema) -> pa.Schema | None:
 def _quick_type(kind: pa.DataType) -> pa.DataType | None:
     """The type in which pyarrow reads the values of a type exactly, or says that it does not; None if there is none."""
     types = pa.types
-    if types.is_boolean(kind) or types.is_integer(kind) or kind in _EXACT or types.is_string(kind):
+    if types.is_boolean(kind) or types.is_integer(kind) or kind in _FLOATS or types.is_string(kind):
         return kind
     if any(is_kind(kind) for is_kind in _TEXT) or (types.is_dictionary(kind) and is_text(kind.value_type)):
         return pa.string()
@@ -184,8 +184,8 @@ def _finished(found: pa.Array, kind: pa.DataType) -> pa.Array:
     types = pa.types
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-    if kind in _EXACT:
-        if pc.any(pc.greater_equal(pc.abs(found), _EXACT[kind])).as_py():
+    if kind in _FLOATS:
+        if pc.any(pc.greater_equal(pc.abs(found), float(EXACT_WHOLE[kind]))).as_py():
             raise ValueError("whole numbers beyond those that are exact")
         return found
     if types.is_struct(kind):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
 
 STANDARD_INPUT: Final = "-"
-_BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
+BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
 _WEB: Final = ("http://", "https://")
 _PATTERN: Final = re.compile(r"[*?\[]")
 _PATTERN_PART: Final = re.compile(r"\*\*/|\*|\?|\[[^\]]+\]|.", re.DOTALL)
@@ -87,11 +87,11 @@ class SourceFinder:
             return [self._copied("standard input", lambda: nullcontext(sys.stdin.buffer), text)]
         if text.startswith(_WEB):
             return [self._downloaded(text)]
-        if colon and scheme in _BUCKETS:
+        if colon and scheme in BUCKETS:
             return self._in_bucket(text, scheme, rest)
         if colon and scheme != "file":
             raise FileRefused(
-                f"{text}: expected a path or one of {', '.join(f'{each}://' for each in ('file', *_BUCKETS))}"
+                f"{text}: expected a path or one of {', '.join(f'{each}://' for each in ('file', *BUCKETS))}"
             )
         return self._local(rest if colon else text)
 

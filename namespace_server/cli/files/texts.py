@@ -35,7 +35,7 @@ _FAR_DATE: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}$"
 _FAR_TIME: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,%s})?)?%s$"
 DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Digits of a second by the unit of a time."""
-_EXACT: Final = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
+EXACT_WHOLE: Final = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
 """Whole numbers up to these are exact in a floating-point type."""
 
 
@@ -122,7 +122,7 @@ def _floats(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         )
         if pc.any(is_lost).as_py():
             raise ValueError("beyond the range of the type")
-    large = pc.and_(pc.greater_equal(pc.abs(wide), float(_EXACT[kind])), pc.is_finite(wide))
+    large = pc.and_(pc.greater_equal(pc.abs(wide), float(EXACT_WHOLE[kind])), pc.is_finite(wide))
     if pc.any(large).as_py():
         _check_whole(trimmed.filter(large), found.filter(large))
     return found
