@@ -131,22 +131,31 @@ class ErrorHandler:
             await self._app(scope, body.receive, send)
         except Exception as error:
             if "response_start" not in scope:
-                if isinstance(error, KeyRefused | TooManyWrongKeys):
-                    scope["key_digest"] = error.key_digest
-                answered, headers, text = render_error(
-                    error,
-                    self._service.version_for(scope),
-                    method=scope["method"],
-                    path=scope["raw_path"].decode("latin-1"),
-                )
-                shown = None if scope.get("operation") in _OF_ROWS else str(answered)[:_SHOWN_ERROR]
-                scope["problem"] = (int(answered.code), shown)
+                status, headers, text = self._rendered(error, scope)
                 if CLOSING not in headers and not await body.end():
                     headers.append(CLOSING)
-                await send({"type": "http.response.start", "status": status_of(answered), "headers": headers})
+                await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": text})
             else:
                 raise
+
+    def _rendered(self, error: Exception, scope: Scope) -> tuple[int, list[Header], bytes]:
+        """Status, headers and body of the answer.
+
+        No frame of the error's traceback may have a variable for the error: until a garbage collection the cycle would
+        keep the request, and its connection would stay open for as long as the client sends.
+        """
+        if isinstance(error, KeyRefused | TooManyWrongKeys):
+            scope["key_digest"] = error.key_digest
+        answered, headers, text = render_error(
+            error,
+            self._service.version_for(scope),
+            method=scope["method"],
+            path=scope["raw_path"].decode("latin-1"),
+        )
+        shown = None if scope.get("operation") in _OF_ROWS else str(answered)[:_SHOWN_ERROR]
+        scope["problem"] = (int(answered.code), shown)
+        return status_of(answered), headers, text
 
 
 def check_head(scope: Scope, limit: int) -> None:
