@@ -19,6 +19,7 @@ from namespace_server.rest.errors import (
     CLOSING,
     SHOWN_METHOD,
     CodingUnsupported,
+    Header,
     HeadTooLarge,
     OriginRefused,
     render_error,
