@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.load import Load, Request, drive, object_path
 from benchmarks.support.gateway import BUCKET, Gateway, serve_gateway
 from benchmarks.support.report import Report, Table, count, milliseconds, ratio
-from benchmarks.support.servers import Server, free_port, serve_ours, serve_peer
+from benchmarks.support.servers import Server, serve_ours, serve_peer
 from benchmarks.support.staging import Operation, StagedTable, Template, create_path, stage_version, write_template
 from benchmarks.support.transactions import one_row, write_data_file
 
@@ -132,23 +132,12 @@ def run(directory: Path) -> Report:
 @contextmanager
 def _serve_together(gateway: Gateway, servers: int, *, peers: bool) -> Iterator[list[Server]]:
     """Servers on one root."""
-    ports = [free_port() for _ in range(servers)]
-    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    known = {"LANCE_NAMESPACE_PEER_SECRET": "a secret of servers"} if peers else {}
     with ExitStack() as running:
         yield [
-            running.enter_context(
-                serve_ours(
-                    f"s3://{BUCKET}/catalog",
-                    environment={**gateway.environment, **(_peers(url, urls) if peers else {})},
-                    port=port,
-                )
-            )
-            for port, url in zip(ports, urls, strict=True)
+            running.enter_context(serve_ours(f"s3://{BUCKET}/catalog", environment={**gateway.environment, **known}))
+            for _ in range(servers)
         ]
-
-
-def _peers(url: str, urls: list[str]) -> dict[str, str]:
-    return {"LANCE_NAMESPACE_PEER_URL": url, "LANCE_NAMESPACE_PEERS": ",".join(urls)}
 
 
 def _measure_together(

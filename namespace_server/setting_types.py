@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from namespace_server.directory.manifest_table.peer_secret import MIN_SECRET_LENGTH
 from namespace_server.rest.identity import KeyRing
 
 
@@ -58,6 +59,15 @@ Items = BeforeValidator(split_list)
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Positive = Annotated[int, Field(gt=0)]
 Secret = Annotated[SecretStr, Field(min_length=1)]
+
+
+def _check_length(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value()) < MIN_SECRET_LENGTH:
+        raise ValueError(f"expected at least {MIN_SECRET_LENGTH} characters, found {len(secret.get_secret_value())}")
+    return secret
+
+
+SharedSecret = Annotated[SecretStr, AfterValidator(_check_length)]
 
 
 def plain_keys(keys: Mapping[Any, Any]) -> dict[str, Any]:

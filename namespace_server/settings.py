@@ -27,6 +27,7 @@ from namespace_server.maintenance.policy import read_policy
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
+from namespace_server.rest.own_address import url_of
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.serving import READ_BUFFER, ServingOptions
 from namespace_server.setting_sources import PREFIX, EnvironmentSource, FileSource, read_environment, suggestion
@@ -39,6 +40,7 @@ from namespace_server.setting_types import (
     Positive,
     Seconds,
     Secret,
+    SharedSecret,
     Url,
     check_keys,
     matching,
@@ -201,19 +203,22 @@ class Settings(BaseSettings):
         "on `port` alone, where it needs a key if others do.",
     )
     metrics_host: str = Field(default="127.0.0.1", min_length=1, description="Address of `metrics_port`.")
+    peer_secret: SharedSecret | None = Field(
+        default=None,
+        description="What all servers of the root share, of at least 16 characters. With it they find each other in "
+        "the catalog, and the changes of all are committed by one of them, which is faster than by all. Absent: they "
+        "take turns.",
+    )
     peer_url: Url | None = Field(
         default=None,
-        description="URL at which the other servers of the root reach this one. With `peers`: changes of all are then "
-        "committed by one of them, which is faster than by all.",
-    )
-    peers: Annotated[list[Url], Items] = Field(
-        default_factory=list,
-        description="The `peer_url` of each server of the root. Changes are handed to these alone, with the "
-        "credentials of their clients. All must know the same API keys.",
+        description="URL at which the other servers of the root reach this one; absent: by `host` and `port`, and with "
+        "TLS none. Changes are handed there with the credentials of their clients. All servers must know the same API "
+        "keys.",
     )
     peer_ca: FilePath | None = Field(
         default=None,
-        description="PEM file with the authorities that sign the certificates of `peers`; absent: those of the system.",
+        description="PEM file with the authorities that sign the certificates of the other servers of the root; "
+        "absent: those of the system.",
     )
 
     max_header_bytes: int = Field(
@@ -371,8 +376,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_peers(self) -> Self:
-        if (self.peer_url is None) != (not self.peers):
-            raise ValueError("peer_url, peers: expected both or none")
+        if self.peer_secret is None and (self.peer_url is not None or self.peer_ca is not None):
+            raise ValueError("peer_url, peer_ca: expected peer_secret with them")
         return self
 
     @property
@@ -423,6 +428,13 @@ class Settings(BaseSettings):
         """The memory of one worker, if all that may run at one time take as much."""
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return max(1 << 30, machine * 3 // 4 // (self.change_workers + self.read_workers + 2 * RELIEF))
+
+    @property
+    def reachable_url(self) -> str | None:
+        """Where other servers reach this one: `peer_url`, or what follows from `host` and `port`; None if nothing."""
+        if self.peer_url is not None:
+            return self.peer_url
+        return None if self.tls_certificate is not None or not self.port else url_of(self.host, self.port)
 
     def peer_tls(self) -> ssl.SSLContext:
         """How servers on the same root are trusted, and this one's certificate for those that ask for one.

@@ -44,7 +44,7 @@ class LossyProxy:
             request.close_connection = True
             return
         request.send_response(answer.status_code)
-        for name in ("content-type", "x-lance-catalog-version"):
+        for name in ("content-type", "x-lance-catalog-version", "x-lance-answered-by", "x-lance-peer-response"):
             if name in answer.headers:
                 request.send_header(name, answer.headers[name])
         request.send_header("content-length", str(len(answer.content)))

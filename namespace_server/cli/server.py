@@ -12,6 +12,7 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
@@ -24,7 +25,8 @@ from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
 from namespace_server.cli.progress import ProgressLine
 from namespace_server.collecting import CollectionSchedule
-from namespace_server.directory.manifest_table.peers import Peer
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
+from namespace_server.directory.manifest_table.peers import NO_URL, Peer
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.maintenance.schedule import MaintenanceSchedule
@@ -200,7 +202,10 @@ def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> Maintenan
 
 
 def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> Forwarding | None:
-    if settings.peer_url is None:
+    """How changes are handed to other servers, which from now on are told of this one; None: they take turns."""
+    peers, instance = namespace.catalog.table.peers, secrets.token_hex(8)
+    if settings.peer_secret is None:
+        peers.join(Peer(instance), None)
         return None
     from namespace_server.rest.forwarding import Forwarding  # with the HTTP client, which few servers need
 
@@ -208,18 +213,26 @@ def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Obs
         tls = settings.peer_tls()
     except OSError as error:  # ssl.SSLError too
         raise refusal(f"settings: certificates of peers: {error}") from error
-    this = Peer(secrets.token_hex(8), settings.peer_url)
-    return Forwarding(this, frozenset(settings.peers), namespace.catalog.table.peers, tls, observer)
+    this = Peer(instance, settings.reachable_url or NO_URL)
+    if this.url == NO_URL:
+        _log.warning(
+            "peer_url: none is set or follows from host and port: other servers can hand no changes to this one"
+        )
+    return Forwarding(this, PeerSecret(settings.peer_secret.get_secret_value()), peers, tls, observer)
 
 
 def _hosts(settings: Settings) -> tuple[frozenset[str], bool]:
     """The names that requests may address the server by, and whether names that are near are allowed too.
 
-    No names, and none near: any. Without keys only names of this machine, and beyond it those that no page of another
-    site has: it could reach the server under a name of its own (DNS rebinding).
+    No names, and none near: any. Other servers of the root use the host of this one's own URL. Without keys only names
+    of this machine, and beyond it those that no page of another site has: it could reach the server under a name of
+    its own (DNS rebinding).
     """
     if settings.allowed_hosts or settings.api_keys or settings.api_keys_file is not None:
-        return frozenset(settings.allowed_hosts), False
+        own = (
+            urlsplit(settings.reachable_url or "").hostname if settings.allowed_hosts and settings.peer_secret else None
+        )
+        return frozenset((*settings.allowed_hosts, *filter(None, [own]))), False
     local = local_hosts(settings.host)
     return local or frozenset({"localhost", settings.host.lower()}), not local
 

@@ -3,7 +3,9 @@
 They are committed here where that one does not answer. Which one commits is a hint that flips tell. A wrong hint costs
 time, never correctness:
 
-* Only URLs that the operator named as peers are called.
+* Only an address with a proof of the servers' common secret is called. The catalog names it, which others may write.
+* Before the credentials of a client go to a process, that proves the secret itself, with the answer to a challenge: an
+  introduction that was copied from an earlier flip leads nowhere.
 * A change is handed to a process, not to a URL: another process there, of whatever root, refuses it (421). Its answer
   names the process. One that does not is of another program, and counts as none.
 * A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
@@ -17,10 +19,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import secrets
 import ssl
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
@@ -39,10 +43,18 @@ from starlette.types import Scope
 from yarl import URL
 
 from namespace_server.data.change_request import Caller
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.rest.handed_on import HandedOn
-from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, IDEMPOTENCY_KEY
+from namespace_server.rest.header_names import (
+    ANSWERED_BY,
+    CATALOG_VERSION,
+    FORWARDED_TO,
+    IDEMPOTENCY_KEY,
+    PEER_CHALLENGE,
+    PEER_RESPONSE,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +68,7 @@ _NOT_DECIDED: Final = _OF_THE_CLIENT | {405, 429}
 about this client or its request alone, so that the changes of others are handed on."""
 _HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-request-id", b"traceparent", b"tracestate")
 _TOLD: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
+_CHALLENGE: Final = re.compile(rb"[0-9a-f]{32}")
 _ASCII: Final = "".join(map(chr, range(0x21, 0x7F)))
 _NOT_SENT: Final = (ClientConnectorError, ConnectionTimeoutError)
 
@@ -82,7 +95,7 @@ class Forwarding:
 
     Args:
         this: this process, as its flips tell it from now on.
-        allowed: URLs of the servers that may be called.
+        secret: what the servers of the root share.
         peers: those whose flips were seen lately, and which of them commits.
         tls: how to trust servers, and which certificate to show them.
         observer: is told what comes of each change that is handed on.
@@ -91,23 +104,32 @@ class Forwarding:
     def __init__(
         self,
         this: Peer,
-        allowed: frozenset[str],
+        secret: PeerSecret,
         peers: Peers,
         tls: ssl.SSLContext | bool = True,
         observer: Observer = SILENT,
     ) -> None:
-        peers.join(this, allowed)
+        peers.join(this, secret)
         self.this = this
+        self._secret = secret
         self._peers = peers
         self._tls = tls
         self._observer = observer
         self._client: ClientSession | None = None
         self._looks: dict[Peer, asyncio.Task[bool]] = {}
+        self._genuine: Peer | None = None  # the last one that proved the secret
 
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
             await self._client.close()
+
+    def identify(self, challenge: bytes | None) -> Sequence[tuple[bytes, bytes]]:
+        """The headers of an answer to another server that asks this process, and perhaps for a proof."""
+        own = (ANSWERED_BY, self.this.instance.encode())
+        if challenge is None or not _CHALLENGE.fullmatch(challenge):
+            return (own,)
+        return own, (PEER_RESPONSE, self._secret.response(self.this.instance, challenge.decode()).encode())
 
     def was_handed(self) -> None:
         """Note that another server handed a change to this one."""
@@ -132,6 +154,9 @@ class Forwarding:
         return handed
 
     async def _hand_on(self, peer: Peer, asked: _Asked, before: HandedOn) -> tuple[ForwardingOutcome, HandedOn]:
+        if peer != self._genuine and not await self._lives(peer):
+            self._avoid(peer, "no proof of the common secret")
+            return "unreachable", before
         try:
             answer = await self._ask(peer, asked)
         except (ClientError, TimeoutError, NotThePeer) as error:
@@ -198,7 +223,7 @@ class Forwarding:
         return self._client
 
     async def _lives(self, peer: Peer) -> bool:
-        """Whether a process answers. Changes that wait for it at the same time share the question."""
+        """Whether a process answers that has the secret. Changes that wait at the same time share the question."""
         look = self._looks.get(peer)
         if look is None:
             look = self._looks[peer] = asyncio.create_task(self._look(peer))
@@ -206,14 +231,25 @@ class Forwarding:
         return await asyncio.shield(look)
 
     async def _look(self, peer: Peer) -> bool:
-        asked = self._session().get(f"{peer.url}/health/live", headers={FORWARDED_TO.decode(): peer.instance})
+        challenge = secrets.token_hex(16)
+        expected = {
+            ANSWERED_BY.decode(): peer.instance,
+            PEER_RESPONSE.decode(): self._secret.response(peer.instance, challenge),
+        }
+        headers = {FORWARDED_TO.decode(): peer.instance, PEER_CHALLENGE.decode(): challenge}
+        asked = self._session().get(f"{peer.url}/health/live", headers=headers, allow_redirects=False)
         try:
             async with asyncio.timeout(_SIGN_OF_LIFE), asked as answer:
-                return answer.status == HTTPStatus.OK and answer.headers.get(ANSWERED_BY.decode()) == peer.instance
+                found = {name: answer.headers.get(name) for name in expected}
+                if answer.status != HTTPStatus.OK or found != expected:
+                    return False
         except (ClientError, TimeoutError):
             return False
+        self._genuine = peer
+        return True
 
     def _avoid(self, peer: Peer, found: str) -> None:
+        self._genuine = None  # its address may have another owner by the next time
         if self._peers.avoid(peer):
             _log.warning(
                 "changes are committed here for %g s: expected an answer of %s, found %s", AVOIDED, peer.url, found

@@ -10,6 +10,9 @@ FORWARDED_TO: Final = b"x-lance-forwarded-to"
 """The process that a change is handed to by another server of the same root."""
 ANSWERED_BY: Final = b"x-lance-answered-by"
 """The process that answers a change that was handed to it."""
+PEER_CHALLENGE: Final = b"x-lance-peer-challenge"
+PEER_RESPONSE: Final = b"x-lance-peer-response"
+"""What another server asks this process to prove its secret with, and the proof."""
 TABLE_VERSION: Final = b"x-lancedb-version"
 LEAST_VERSION: Final = b"x-lancedb-min-read-version"
 """Lancedb's names for the version that a read has read, and for the one that it must not be older than."""
@@ -26,6 +29,7 @@ SINGLE: Final = (
     CATALOG_VERSION,
     IDEMPOTENCY_KEY,
     FORWARDED_TO,
+    PEER_CHALLENGE,
     LEAST_VERSION,
     DATABASE,
     DATABASE_PREFIX,

@@ -25,7 +25,7 @@ from namespace_server.rest.errors import (
     render_error,
     status_of,
 )
-from namespace_server.rest.header_names import ANSWERED_BY, CATALOG_VERSION, FORWARDED_TO, SINGLE
+from namespace_server.rest.header_names import CATALOG_VERSION, SINGLE
 from namespace_server.rest.identity import KeyRefused
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
@@ -64,13 +64,11 @@ class RequestContext:
         scope["header_map"] = headers
         scope["client_address"] = self._addresses.of(scope)
         request_id = self._request_id(headers)
-        addressee = headers.get(FORWARDED_TO)
-        is_ours = addressee is not None and addressee == self._service.instance
-        answered_by = ((ANSWERED_BY, addressee),) if is_ours else ()
+        of_peer = self._service.answer_to_peer(headers)
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id), *answered_by]
+                message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id), *of_peer]
                 scope["response_start"] = message
             return send(message)
 

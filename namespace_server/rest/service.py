@@ -26,7 +26,7 @@ from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.errors import Misdirected
-from namespace_server.rest.header_names import FORWARDED_TO
+from namespace_server.rest.header_names import FORWARDED_TO, PEER_CHALLENGE
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
@@ -221,10 +221,12 @@ class CatalogService:
 
         return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
 
-    @property
-    def instance(self) -> bytes | None:
-        """The name by which other servers of the root know this process; None if they do not."""
-        return None if self._forwarding is None else self._forwarding.this.instance.encode()
+    def answer_to_peer(self, headers: Headers) -> Sequence[tuple[bytes, bytes]]:
+        """The headers by which another server knows that this process answers, if it asks this one."""
+        addressee = headers.get(FORWARDED_TO)
+        if addressee is None or self._forwarding is None or addressee != self._forwarding.this.instance.encode():
+            return ()
+        return self._forwarding.identify(headers.get(PEER_CHALLENGE))
 
     def forwarding_of(self, headers: Headers) -> Forwarding | None:
         """How a change may be handed to another server; None for one that was handed to this one.
@@ -234,10 +236,9 @@ class CatalogService:
         addressee = headers.get(FORWARDED_TO)
         if addressee is None:
             return self._forwarding
-        if addressee != self.instance:
+        if self._forwarding is None or addressee != self._forwarding.this.instance.encode():
             raise Misdirected("the change was handed to a process that is not this one; nothing was done")
-        if self._forwarding is not None:
-            self._forwarding.was_handed()
+        self._forwarding.was_handed()
         return None
 
     async def commit(self, call: Call[T]) -> T:

@@ -21,6 +21,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "replicas": 3,
         "auth": {"existingSecret": "keys"},
         "tls": {"existingSecret": "certificate", "ca": True},
+        "peers": {"existingSecret": "servers"},
         "settings": {"allowed_hosts": ["*.example.org"], "storage": {"region": "eu-west-1"}, "gc_interval": 3600},
         "env": [{"name": "AWS_REGION", "value": "eu-west-1"}],
         "envFrom": [{"secretRef": {"name": "store"}}],
@@ -175,8 +176,9 @@ def test_several_servers_know_each_other(tools: Path, tmp_path: Path) -> None:
     found = environment(objects)
     domain = "r-lance-namespace-pods.data.svc"
     assert found["LANCE_NAMESPACE_PEER_URL"] == f"https://$(POD_NAME).{domain}:2333"
-    peers = yaml.safe_load(found["LANCE_NAMESPACE_PEERS"])
-    assert peers == [f"https://r-lance-namespace-{number}.{domain}:2333" for number in range(3)]
+    [container] = objects["StatefulSet", "r-lance-namespace"]["spec"]["template"]["spec"]["containers"]
+    [secret] = [each for each in container["env"] if each["name"] == "LANCE_NAMESPACE_PEER_SECRET"]
+    assert secret["valueFrom"] == {"secretKeyRef": {"name": "servers", "key": "peer-secret"}}
     assert yaml.safe_load(found["LANCE_NAMESPACE_ALLOWED_HOSTS"]) == ["*.example.org", f"*.{domain}"]
     assert yaml.safe_load(found["LANCE_NAMESPACE_STORAGE"]) == {"region": "eu-west-1"}
     assert objects["StatefulSet", "r-lance-namespace"]["spec"]["serviceName"] == "r-lance-namespace-pods"
@@ -196,9 +198,13 @@ def test_a_server_without_keys_answers_the_names_of_its_services(tools: Path, tm
     assert server["readinessProbe"]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": name}]
 
 
-def test_one_server_has_no_peers(tools: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("values", [{}, {"replicas": 2}, {"peers": {"existingSecret": "servers"}}])
+def test_one_server_has_no_peers_and_several_need_a_secret(tools: Path, tmp_path: Path, values: dict[str, Any]) -> None:
+    assert not [name for name in environment(rendered(tools, tmp_path, {**SMALL, **values})) if "PEER" in name]
+
+
+def test_one_server_has_what_one_needs(tools: Path, tmp_path: Path) -> None:
     objects = rendered(tools, tmp_path, SMALL)
-    assert not [name for name in environment(objects) if "PEER" in name]
     assert not [kind for kind, _ in objects if kind in {"PodDisruptionBudget", "ServiceMonitor", "Ingress"}]
     keys = objects["Secret", "r-lance-namespace-keys"]["stringData"]["keys.toml"]
     assert keys == '"a-key-in-plain-text" = "ann"\n'
@@ -240,12 +246,18 @@ def test_hadolint_finds_nothing(tools: Path) -> None:
 
 
 def test_a_server_starts_with_what_the_chart_sets(tools: Path, tmp_path: Path) -> None:
-    values = {**SMALL, "replicas": 2, "settings": {"gc_interval": 3600, "max_body_bytes": 67108864, "maintenance": {}}}
+    values = {
+        **SMALL,
+        "replicas": 2,
+        "peers": {"existingSecret": "servers"},
+        "settings": {"gc_interval": 3600, "max_body_bytes": 67108864, "maintenance": {}},
+    }
     objects = rendered(tools, tmp_path, values)
     keys = tmp_path / "keys.toml"
     keys.write_text(objects["Secret", "r-lance-namespace-keys"]["stringData"]["keys.toml"])
     given = {name: value for name, value in environment(objects).items() if name.startswith("LANCE_NAMESPACE_")}
     given |= {"LANCE_NAMESPACE_API_KEYS_FILE": str(keys), "LANCE_NAMESPACE_METRICS_PORT": str(free_port())}
+    given["LANCE_NAMESPACE_PEER_SECRET"] = "a secret of servers"
     given["LANCE_NAMESPACE_PEER_URL"] = given["LANCE_NAMESPACE_PEER_URL"].replace("$(POD_NAME)", "r-lance-namespace-1")
     with ServerProcess(tmp_path / "catalog", log=tmp_path / "log", environment=given) as server:
         assert send(server.url, "GET", "/v1/namespace/%24/list").status == 401

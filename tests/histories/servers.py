@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from benchmarks.support.gateway import BUCKET, Gateway
 from tests.server.servers import REPOSITORY
 
 PORTS = range(20_000, 32_000)
+PEER_SECRET = "a secret of servers"
 """Below those that connections take: a server that is started again needs the same one."""
 
 
@@ -104,22 +105,13 @@ class ServerFactory:
         *,
         defect: str | None = None,
         peers: bool = False,
-        strangers: Sequence[str] = (),
     ) -> Iterator[list[Server]]:
-        """Servers on one root, which have ended well when the block ends. They know each other if they are `peers`.
-
-        `strangers` are addresses that they take for those of further peers.
-        """
+        """Servers on one root, which have ended well when the block ends. They share a secret if they are `peers`."""
         ports = _free_ports(number)
-        urls = [f"http://127.0.0.1:{port}" for port in ports]
         with contextlib.ExitStack() as running:
             started = []
-            for at, (port, own) in enumerate(zip(ports, urls, strict=True)):
-                known = (
-                    {"LANCE_NAMESPACE_PEER_URL": own, "LANCE_NAMESPACE_PEERS": ",".join([*urls, *strangers])}
-                    if peers
-                    else {}
-                )
+            known = {"LANCE_NAMESPACE_PEER_SECRET": PEER_SECRET} if peers else {}
+            for at, port in enumerate(ports):
                 log = home / f"server{at}.log"
                 order = {"root": place.uri, "log": str(log), "port": port, "defect": defect}
                 order["environment"] = {**place.environment, **known}

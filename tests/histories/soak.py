@@ -6,9 +6,9 @@ The catalog was collected once, so that flips stage all manifests in one object.
 
 Each client has two tables, and commits one batch of two appends after the other. It asks another server with the same
 key until it has an answer. In the end every batch that was answered is in both tables once, and every other one in both
-or in neither. In the first half of the time the servers are peers of each other. In the second half their peers are
-also an address where nobody listens, one that never answers, and one of another program, and the rows of the catalog
-say several times a second that one of these committed last.
+or in neither. The servers share a secret. In the second half of the time flips say several times a second, and prove
+with that secret, that a server at another address commits: nobody listens there, nobody answers, or it is another
+program.
 """
 
 from __future__ import annotations
@@ -21,25 +21,23 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from benchmarks.support.gateway import serve_gateway
 from benchmarks.support.staging import write_template
-from lance_core.storage.opening import open_store
-from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import Peer
-from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.errors import CatalogBusy
+from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.workers.memory import anonymous_bytes
 from tests.directory.invariants import check_quiet
 from tests.histories.faults import Faults
 from tests.histories.history import Recorder
 from tests.histories.pairs import Client, lost_or_torn, make_clients
 from tests.histories.run import at_one_time
-from tests.histories.servers import Place, Server, ServerFactory
+from tests.histories.servers import PEER_SECRET, Place, Server, ServerFactory
 from tests.listener import listen
 
 CLIENTS, SERVERS = 64, 3
@@ -62,7 +60,8 @@ def _half(home: Path, factory: ServerFactory, seconds: float, *, bad_hints: bool
         place = Place.on(gateway, name)
         with (
             _strangers() as strangers,
-            factory.servers(place, home / name, SERVERS, peers=True, strangers=strangers) as servers,
+            factory.servers(place, home / name, SERVERS, peers=True) as servers,
+            closing(DirectoryNamespace(root=place.uri, sweep_interval_seconds="0")) as hinting,
         ):
             clients = make_clients(place, servers[0].url, CLIENTS)
             gateway.collect(place.uri)
@@ -74,7 +73,7 @@ def _half(home: Path, factory: ServerFactory, seconds: float, *, bad_hints: bool
             works["faults"] = partial(_disturb, Faults(name, servers, recorder))
             works["memory"] = partial(_weigh, servers, memory)
             if bad_hints:
-                works["hints"] = partial(_mislead, place.uri, strangers)
+                works["hints"] = partial(_mislead, hinting, strangers)
             at_one_time({each: partial(_until, end, work) for each, work in works.items()}, recorder, end)
             requests = gateway.requests().total() - before
         for problem in lost_or_torn(clients):
@@ -103,16 +102,13 @@ def _weigh(servers: Sequence[Server], memory: list[tuple[int, ...]]) -> None:
     memory.append(tuple(anonymous_bytes(server.pid) >> 20 for server in servers))
 
 
-def _mislead(root: str, strangers: Sequence[str]) -> None:
-    """Let a row of the catalog say that a stranger committed last."""
-    with closing(open_store(root)) as store:
-        catalog = StoredCatalog(store)
-        catalog.table.announced = Peer(uuid.uuid4().hex, random.choice(strangers))
-        now = int(time.time() * 1_000)
+def _mislead(namespace: DirectoryNamespace, strangers: Sequence[str]) -> None:
+    """Let flips say that a stranger commits, which proves the secret."""
+    namespace.catalog.table.peers.join(Peer(uuid.uuid4().hex, random.choice(strangers)), PeerSecret(PEER_SECRET))
+    name = [uuid.uuid4().hex]
+    for operation in ("declare_table", "drop_table"):
         with suppress(CatalogBusy):
-            catalog.committer.commit_changes(
-                lambda snapshot: changes_of([replace(snapshot.collector, timestamp_ms=now)])
-            )
+            namespace.commit_batch({"operations": [{operation: {"id": name}}]})
     time.sleep(0.3)
 
 

@@ -141,7 +141,7 @@ class CommitLoop:
         self._limits = limits
         self._observer = observer
         self._carried = OtherChanges(record_maintenance.plan)
-        self._turns = Turns(table)
+        self._turns = Turns(store, table)
         self._ahead = UnprovedFlip()  # the last flip that was handed over
         self._ahead.settle(committed=True)
 
@@ -222,6 +222,7 @@ class CommitLoop:
             stands, ahead = ahead is None or ahead.is_committed(), None
             if not stands or observed.newest.version != snapshot.version:
                 self._leftovers.add(attempt, flip)
+                self._turns.lost()
                 snapshot, unmanaged = observed.newest, unmanaged.anew()
                 continue
             _refuse(group, observed.deleted, snapshot)
@@ -312,7 +313,7 @@ class CommitLoop:
         objects = [item for plan in attempt.plans for item in plan.staged]
         if may_have_bundles(self._store, attempt.snapshot):
             objects = with_bundle(objects)
-        calls: list[Callable[[], object]] = [newest, above, changed, deleted]
+        calls: list[Callable[[], object]] = [newest, above, changed, deleted, *self._turns.requests()]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]
         calls += [partial(self._remove_late, *item) for item in attempt.removed_files]
         if flip is not None:
@@ -379,6 +380,7 @@ class CommitLoop:
 
         The files of a lost flip are removed, and its winner is followed. Of a superseded flip everything stays (G9).
         """
+        self._turns.lost()
         if isinstance(outcome, FlipLost):
             self._table.discard(flip)
             self._leftovers.add(attempt, flip, rows=False)

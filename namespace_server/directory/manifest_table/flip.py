@@ -19,7 +19,7 @@ from lance_core.transaction.apply import WRITER_LIBRARY, WRITER_VERSION
 from lance_core.transaction.features import set_flags
 from namespace_server.directory.manifest_table.fragment_merge import Rearrangement, rearrange
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout, new_fragment
-from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peer
+from namespace_server.directory.manifest_table.peers import PEER_PROPERTY
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.rows import count_rows, encode_row_file, join_rows
 from namespace_server.directory.manifest_table.schema import (
@@ -160,7 +160,7 @@ def prepare_flip(
     table_metadata: Mapping[str, str] | None = None,
     strict: bool = False,
     outline: FlipOutline = NO_OUTLINE,
-    peer: Peer | None = None,
+    introduce: Callable[[str], str | None] | None = None,
     known: Iterable[str] = (),
 ) -> Flip:
     """Build the flip that makes `changes` on `snapshot`.
@@ -170,8 +170,8 @@ def prepare_flip(
     catalog without an identity has this attempt for it.
     `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
     merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches. Records
-    whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. The transaction tells
-    the `peer`, if there is one.
+    whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. What
+    `introduce` says of this process to readers of the catalog with an identity is in the transaction.
 
     Raises `CatalogTooNew` for a root that this release can read but must not write, `ValueError` for an overlay.
     """
@@ -186,7 +186,8 @@ def prepare_flip(
     builder.write_rows(rows, read)
     builder.write_deletions()
     frame = _next_frame(disk, snapshot.version, table_metadata, strict)
-    frame.table_metadata.update({IDENTITY_KEY: disk.identity or attempt})
+    identity = disk.identity or attempt
+    frame.table_metadata.update({IDENTITY_KEY: identity})
     if builder.new is not None:
         frame.max_fragment_id = builder.new.message.id
     layout = arrangement.next_layout(builder.new, lambda at: builder.updated[at], len(rows))
@@ -195,8 +196,9 @@ def prepare_flip(
     transaction.transaction_properties.update(
         inline_properties(rows, changes, chain(known, stored), disk.attempt, outline)
     )
-    if peer is not None:
-        transaction.transaction_properties[PEER_PROPERTY] = str(peer)
+    introduction = None if introduce is None else introduce(identity)
+    if introduction is not None:
+        transaction.transaction_properties[PEER_PROPERTY] = introduction
     timestamp_ns = max(now_ns, disk.timestamp_ns + 1)
     scheme = disk.scheme
     first = disk.layout.next_serial

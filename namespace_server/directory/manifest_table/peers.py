@@ -1,14 +1,15 @@
 """Which servers committed to a root lately, by what their flips say of themselves, and which commits for all.
 
 Servers that all commit take slots from each other, and each lost slot costs several requests to storage. So those that
-know each other hand their changes to one of them, whose groups they join.
+share a secret hand their changes to one of them, whose groups they join. They find each other in the catalog.
 
-A flip names the process that made it and the URL at which that takes changes. That is a hint: the compare-and-set on
-`__manifest` decides, whatever a hint says.
+A flip names the process that made it, the URL at which that takes changes, and a proof that it has the secret. That is
+a hint: the compare-and-set on `__manifest` decides, whatever a hint says.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -16,13 +17,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
+
 PEER_PROPERTY: Final = "lance-namespace-server.committed-by"
 LATELY: Final = 2.0
 """Seconds for which a server is taken to go on after a flip of it was seen."""
 AVOIDED: Final = 5.0
 """Seconds for which a server that failed is not asked again."""
+NO_URL: Final = "~"
+"""In place of the URL of a process that takes no changes. Of all URLs the highest: such a process commits for none."""
 
 _MAX_LENGTH: Final = 512
+_MOST_NAMED: Final = 64
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,40 +38,41 @@ class Peer:
     """A process that commits to the root: `instance` is a name that no other process has, `url` where it listens."""
 
     instance: str
-    url: str
-
-    def __str__(self) -> str:
-        """As a flip tells it."""
-        return f"{self.instance} {self.url}"
-
-    @classmethod
-    def parse(cls, told: str) -> Peer | None:
-        """What a flip tells; None if that names no process."""
-        instance, _, url = told.partition(" ")
-        return cls(instance, url) if instance and url and len(told) <= _MAX_LENGTH and told.isprintable() else None
+    url: str = NO_URL
 
 
 class Peers:
     """The processes that commit to the root, and which of them is to commit the changes of all. Thread-safe.
 
     A process counts for `LATELY` seconds after its last flip of batches. Each one sees the flips of all, its own too,
-    so all choose alike: the one with the lowest URL.
+    so all choose alike: the one with the lowest URL. Only one with a proof of the secret is chosen.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._allowed: frozenset[str] = frozenset()
+        self._secret: PeerSecret | None = None
         self._seen: dict[Peer, float] = {}
+        self._proved: frozenset[Peer] = frozenset()
+        self._named: set[str] = set()
         self._avoided: dict[str, float] = {}
         self._flipped = -math.inf
         self._was_handed = False
         self.this: Peer | None = None
 
-    def join(self, this: Peer, allowed: frozenset[str]) -> None:
-        """Tell others from now on who flips, and choose among the processes at the URLs that are `allowed`."""
+    def join(self, this: Peer, secret: PeerSecret | None) -> None:
+        """Tell others from now on who flips. Without a secret no change is handed on, and none is taken."""
         self.this = this
-        self._allowed = allowed - {this.url}
+        self._secret = secret
+
+    def introduction(self, identity: str) -> str | None:
+        """What flips of the catalog with this identity say of the process; None for one that did not join."""
+        this, secret = self.this, self._secret
+        if this is None:
+            return None
+        if secret is None or this.url == NO_URL:
+            return f"{this.instance} {NO_URL}"
+        return f"{this.instance} {this.url} {secret.proof(this.instance, this.url, identity)}"
 
     def flipped(self) -> None:
         """Note a flip of batches of this process."""
@@ -79,17 +88,30 @@ class Peers:
         """Whether another process handed a change to this one since its last flip of batches."""
         return self._was_handed
 
-    def saw(self, peer: Peer) -> None:
-        """Note that another process commits."""
+    def saw(self, peer: Peer, *, proved: bool = True) -> None:
+        """Note that another process commits, and whether it has the secret."""
         now = self._clock()
         with self._lock:
             self._seen = {known: at for known, at in self._seen.items() if now - at < LATELY}
             self._seen[peer] = now
+            self._proved = self._proved & self._seen.keys() | ({peer} if proved else set())
 
-    def saw_flip(self, told: str) -> None:
-        """Note what a flip tells of the process that made it, if it tells that."""
-        if (peer := Peer.parse(told)) is not None:
-            self.saw(peer)
+    def saw_flip(self, text: str, identity: str) -> None:
+        """Note the process that an introduction names, which a flip of the catalog with this identity has."""
+        instance, _, rest = text.partition(" ")
+        url, _, proof = rest.partition(" ")
+        if not instance or not url or len(text) > _MAX_LENGTH or not text.isprintable():
+            return
+        proved = self._secret is not None and self._secret.is_proof(proof, instance, url, identity)
+        self.saw(Peer(instance, url), proved=proved)
+        if self.this is not None and instance not in self._named and len(self._named) < _MOST_NAMED:
+            self._named.add(instance)
+            _log.info(
+                "another server commits to this root: %s at %s; %s",
+                instance,
+                "an address that it does not tell" if url == NO_URL else url,
+                "one of them commits for both" if proved else "without a common peer_secret they take turns",
+            )
 
     def forget(self, peer: Peer) -> None:
         """Do not choose a process until it is seen to commit again."""
@@ -119,7 +141,8 @@ class Peers:
         able = [
             peer
             for peer in self.lately()
-            if peer.url in self._allowed
+            if peer in self._proved
+            and peer.url != this.url
             and self._avoided.get(peer.url, now) <= now
             and (peer.url < this.url or now - self._flipped >= LATELY)
         ]

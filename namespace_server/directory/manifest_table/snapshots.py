@@ -21,7 +21,7 @@ from namespace_server.directory.manifest_table.incremental_refresh import NO_FIL
 from namespace_server.directory.manifest_table.newest_version import NewestVersion
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
-from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline, too_new
+from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, IDENTITY_KEY, OnDisk, read_inline, too_new
 from namespace_server.directory.manifest_table.unlisted_tables import first_snapshot
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
@@ -335,7 +335,8 @@ class Snapshots:
             self._remember(snapshot)
         # Only what appears while this process watches: the newest version of a copied root is a flip on the original.
         if base is not None and file.transaction is not None:
-            self._peers.saw_flip(file.transaction.transaction_properties.get(PEER_PROPERTY, ""))
+            made = file.transaction.transaction_properties.get(PEER_PROPERTY, "")
+            self._peers.saw_flip(made, file.outline.table_metadata.get(IDENTITY_KEY, ""))
         return snapshot
 
     def _follow(

@@ -174,7 +174,7 @@ class ManifestTable:
             table_metadata=table_metadata,
             strict=strict,
             outline=outline,
-            peer=self.peers.this if outline.batches else None,
+            introduce=self.peers.introduction if outline.batches else None,
         )
 
     def stage(self, flip: Flip) -> None:

@@ -6,6 +6,7 @@ _staging/<attempt uuid>.manifests                 in a bucket, those of one atte
 _staging/foreign/<uuid>.<number>/<former key>     unmanaged files in quarantine (M6, P12; `quarantine`)
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
+_staging/turns/<uuid>                             a server that loses slots asks for a turn (`turns`)
 _staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
 _staging/gc/<run uuid>/expiring/<uuid>/<former key>   manifests that a run removes if no reference names them (G17)
 _staging/gc/periods/<number>                      a server collects in this period
@@ -32,6 +33,7 @@ STAGING: Final = STAGING_DIRECTORY
 QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
+TURN_REQUESTS: Final = f"{STAGING}/turns"
 COLLECTION: Final = f"{STAGING}/gc"
 COLLECTION_PERIODS: Final = f"{COLLECTION}/periods"
 SEEN_LOCATIONS: Final = f"{COLLECTION}/locations"

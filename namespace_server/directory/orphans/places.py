@@ -29,6 +29,7 @@ from namespace_server.directory.model.root_layout import (
     RESTORE_CLAIM,
     SEEN_LOCATIONS,
     STAGING,
+    TURN_REQUESTS,
     is_built_manifest,
     is_bundle,
 )
@@ -43,7 +44,7 @@ _BOOKKEEPING: Final = re.compile(
     rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
     rf"|{re.escape(RESTORE_CLAIM)}|{re.escape(BACKUP_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
-    rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}",
+    rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}|{TURN_REQUESTS}/{UUID_PATTERN}",
     re.ASCII,
 )
 

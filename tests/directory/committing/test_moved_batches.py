@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.directory.planning.plan_builder import Plan
 from tests.directory.tables import Ground, rows
 
 OTHER = Peer("other", "http://a")
+SECRET = PeerSecret("a secret of servers")
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def server(ground: Ground) -> Ground:
     ground.make_table("g", "u")
     ground.catalog.sweep()
     ground.catalog.flush_record_maintenance()
-    ground.catalog.table.peers.join(Peer("this", "http://b"), frozenset({OTHER.url}))
+    ground.catalog.table.peers.join(Peer("this", "http://b"), SECRET)
     return ground
 
 
@@ -51,7 +53,7 @@ def test_of_a_batch_that_is_given_up_after_a_lost_slot_nothing_is_left(
     server: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = server.catalog.table, server.again()
-    other.catalog.table.peers.join(OTHER, frozenset())
+    other.catalog.table.peers.join(OTHER, SECRET)
     append = other.transaction(["g", "u"], rows(7, 8))
     commit = table.commit
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from namespace_server.directory.manifest_table.peers import AVOIDED, LATELY, PEER_PROPERTY, Peer, Peers
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret, is_loopback
+from namespace_server.directory.manifest_table.peers import AVOIDED, LATELY, NO_URL, PEER_PROPERTY, Peer, Peers
 from tests.directory.tables import Ground, rows
 
 A, B, C = (Peer(f"process-{name}", f"http://{name}") for name in "abc")
-URLS = frozenset({A.url, B.url, C.url})
+SECRET, IDENTITY = PeerSecret("a secret of servers"), "the catalog"
+
+
+def introduction(of: Peer) -> str:
+    """What the flips of a process say of it."""
+    return f"{of.instance} {of.url} {SECRET.proof(of.instance, of.url, IDENTITY)}"
 
 
 class Clock:
@@ -28,7 +34,7 @@ def clock() -> Clock:
 
 def joined(clock: Clock, this: Peer) -> Peers:
     made = Peers(clock)
-    made.join(this, URLS)
+    made.join(this, SECRET)
     return made
 
 
@@ -38,7 +44,7 @@ def flips(of: Peer, *seen_by: Peers) -> None:
         if peers.this == of:
             peers.flipped()
         else:
-            peers.saw_flip(str(of))
+            peers.saw_flip(introduction(of), IDENTITY)
 
 
 def chosen(peers: Peers) -> Peer | None:
@@ -61,12 +67,51 @@ def test_the_lowest_url_of_those_that_flipped_commits_for_all(clock: Clock) -> N
     assert [chosen(peers) for peers in every] == [A, B, C]
 
 
-def test_only_processes_at_urls_that_are_allowed_are_chosen_and_never_this_one(clock: Clock) -> None:
+def test_only_processes_with_a_proof_are_chosen_and_never_this_one(clock: Clock) -> None:
     peers = joined(clock, B)
-    for told in ("x http://0", f"{B.instance} {A.url} ", "", "x", f"the one before {B.url}"):
-        peers.saw_flip(told)
+    proof = introduction(A).rpartition(" ")[2]
+    for text in (f"{A.instance} {A.url}", f"x {A.url} {proof}", f"{A.instance} http://0 {proof}", "", "x"):
+        peers.saw_flip(text, IDENTITY)
         assert peers.committing() is None
+    peers.saw_flip(introduction(A), "another catalog")
+    peers.saw_flip(introduction(Peer("the one before", B.url)), IDENTITY)
+    assert peers.committing() is None
+    peers.saw_flip(introduction(A), IDENTITY)
+    assert peers.committing() == A
+    peers.saw_flip(f"{A.instance} {A.url}", IDENTITY)  # of another writer: the process has its secret all the same
+    assert peers.committing() == A
     assert Peers(clock).committing() is None
+
+
+def test_without_a_secret_servers_are_seen_and_none_is_chosen(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    peers = Peers(clock)
+    peers.join(B, None)
+    with caplog.at_level("INFO"):
+        for _ in range(2):
+            peers.saw_flip(introduction(A), IDENTITY)
+            peers.saw_flip("nameless ~", IDENTITY)
+    assert (peers.committing(), peers.introduction(IDENTITY)) == (None, f"{B.instance} {NO_URL}")
+    assert len(peers.lately()) == 2
+    whose = {A.instance: f"at {A.url}", "nameless": "at an address that it does not tell"}
+    assert caplog.messages == [
+        f"another server commits to this root: {name} {place}; without a common peer_secret they take turns"
+        for name, place in whose.items()
+    ]
+
+
+def test_a_loopback_address_is_proved_to_processes_of_one_machine() -> None:
+    here, there = (PeerSecret("a secret of servers", lambda name=name: name) for name in ("here", "there"))  # type: ignore[misc]
+    for url, is_proof in (
+        ("http://127.0.0.1:1", False),
+        ("http://[::1]:1", False),
+        ("http://localhost:1", False),
+        ("http://10.0.0.1:1", True),
+        ("http://lance.example", True),
+    ):
+        proof = here.proof("i", url, IDENTITY)
+        assert here.is_proof(proof, "i", url, IDENTITY)
+        assert there.is_proof(proof, "i", url, IDENTITY) == is_proof
+    assert not is_loopback("http://[")
 
 
 def test_one_that_failed_is_avoided_for_a_while(clock: Clock) -> None:
@@ -95,7 +140,7 @@ def test_one_that_sees_another_commit_is_chosen_again_when_it_commits(clock: Clo
 def test_flips_of_batches_alone_tell_their_process(ground: Ground) -> None:
     """One that closes records needs nobody's changes."""
     peers = ground.catalog.table.peers
-    peers.join(A, URLS)
+    peers.join(A, SECRET)
     ground.make_table("t")
     ground.batch(ground.transaction(["t"], rows(5, 6)))
     batch = ground.catalog.snapshot().version
@@ -106,4 +151,5 @@ def test_flips_of_batches_alone_tell_their_process(ground: Ground) -> None:
     for version in (batch, batch + 1):
         transaction = ground.catalog.table._snapshots.read_manifest(version).transaction
         told.append(transaction.transaction_properties.get(PEER_PROPERTY))
-    assert told == [str(A), None]
+    identity = ground.catalog.snapshot().disk.identity
+    assert told == [f"{A.instance} {A.url} {SECRET.proof(A.instance, A.url, identity)}", None]

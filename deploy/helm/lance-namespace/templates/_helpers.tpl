@@ -36,14 +36,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ ternary "https" "http" (not (empty .Values.tls.existingSecret)) }}
 {{- end }}
 
-{{- define "lance.peers" -}}
-{{- $urls := list }}
-{{- range $number := until (int .Values.replicas) }}
-{{- $urls = append $urls (printf "%s://%s-%d.%s:2333" (include "lance.scheme" $) (include "lance.name" $) $number (include "lance.podDomain" $)) }}
-{{- end }}
-{{- $urls | toJson }}
-{{- end }}
-
 {{- define "lance.temporaryBytes" -}}
 {{- $size := toString .Values.temporary.sizeLimit }}
 {{- $number := regexFind "^[0-9]+" $size | int64 }}

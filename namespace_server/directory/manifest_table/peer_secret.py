@@ -1,0 +1,65 @@
+"""What servers that share a root prove to each other with the secret that they share.
+
+A catalog can be written by others than its servers. Nobody but a server that has the secret can name an address there
+to which changes go, with the credentials of their clients.
+"""
+
+from __future__ import annotations
+
+import hmac
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+MIN_SECRET_LENGTH = 16
+"""Characters that a secret has at least: proofs of it can be read where the catalog can, and be used to guess it."""
+
+
+@lru_cache
+def this_machine() -> str:
+    """What two processes have in common that reach each other at a loopback address, as well as it can be found."""
+    found = [platform.node()]
+    with suppress(OSError):
+        found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with suppress(OSError):
+        found.append(str(Path("/proc/self/ns/net").readlink()))
+    return " ".join(found)
+
+
+class PeerSecret:
+    """Proofs of a secret, by HMAC with SHA-256. `machine` names this one, for addresses that others cannot reach."""
+
+    def __init__(self, secret: str, machine: Callable[[], str] = this_machine) -> None:
+        self._key = secret.encode()
+        self._machine = machine
+
+    def proof(self, instance: str, url: str, identity: str) -> str:
+        """That a process with this secret takes changes of the catalog with this identity at a URL.
+
+        A loopback address is proved to processes of this machine only.
+        """
+        return self._digest("introduction", instance, url, identity, self._machine() if is_loopback(url) else "")
+
+    def is_proof(self, text: str, instance: str, url: str, identity: str) -> bool:
+        """Whether `text` is such a proof, made on this machine if the URL is that of a loopback address."""
+        return hmac.compare_digest(text.encode(), self.proof(instance, url, identity).encode())
+
+    def response(self, instance: str, challenge: str) -> str:
+        """That this process has the secret now: the answer to a challenge, which is never used twice."""
+        return self._digest("response", instance, challenge)
+
+    def _digest(self, *parts: str) -> str:
+        return hmac.new(self._key, "\n".join(parts).encode(), "sha256").hexdigest()
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names a loopback address, or `localhost`."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or host.endswith(".localhost") or ip_address(host).is_loopback
+    except ValueError:
+        return False
