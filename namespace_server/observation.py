@@ -158,6 +158,7 @@ class CatalogFigures:
         longest_call: Seconds since the storage call under way that began first; 0 if there is none.
         backed_up_at: When the last backup that is noted at the root began, in seconds since the epoch; None if there is
             none, or it is not known yet.
+        other_servers: How many other servers were seen to commit lately, that share the secret of this one, and others.
     """
 
     version: int
@@ -172,6 +173,7 @@ class CatalogFigures:
     caches: Mapping[str, CacheState]
     longest_call: float = 0.0
     backed_up_at: float | None = None
+    other_servers: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ class StoredCatalog:
             caches={"manifests": self.manifests.state, "transactions": self.transactions.state},
             longest_call=0.0 if longest is None else longest.seconds,
             backed_up_at=self.backup_note.last,
+            other_servers=self.table.peers.count(),
         )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:

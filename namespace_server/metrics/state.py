@@ -84,6 +84,14 @@ class StateCollector(Collector):
             "Seconds since the call to storage under way that began first, copies and listings left out.",
             catalog.longest_call,
         )
+        servers = self._family(
+            "other_servers",
+            "Other servers that committed to the root in the last two seconds; whether they share the `peer_secret`.",
+            "secret",
+        )
+        for secret, number in zip(("shared", "none"), catalog.other_servers, strict=True):
+            servers.add_metric([secret], number)
+        yield servers
         backup = self._family(
             "backup_timestamp_seconds", "When the last backup of the root began; absent if there was none."
         )

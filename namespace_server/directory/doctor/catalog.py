@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any, Final
 
 import orjson
@@ -21,6 +22,7 @@ from namespace_server.directory.collection.report import words_of
 from namespace_server.directory.collection.stored_plan import list_runs, read_plan
 from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, read_introduction
 from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, RecordEntry, VersionEntry
@@ -38,6 +40,8 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _TOLERANCE: Final = timedelta(hours=1)
 _VERSIONS: Final = versions_directory(MANIFEST_TABLE)
+_RECENT: Final = 256
+"""Versions, from the newest one back, by which it is judged which servers commit now."""
 
 
 def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot | None, list[Finding]]:
@@ -92,7 +96,7 @@ def _rows(newest: ObjectMeta, text: str) -> Finding:
 
 def _check_history(store: ObjectStore, files: Mapping[int, ObjectMeta], snapshot: CatalogSnapshot) -> Iterator[Finding]:
     """Versions from the oldest kept one on are there, can be read, and follow each other (invariant 4)."""
-    oldest, broken = snapshot.collector.oldest, False
+    oldest, broken, made = snapshot.collector.oldest, False, list[str]()
     first = min((version for version in files if version >= oldest), default=snapshot.version)
     if not snapshot.collector.run:
         oldest = first  # without a collector a stock client may have removed old versions
@@ -116,9 +120,22 @@ def _check_history(store: ObjectStore, files: Mapping[int, ObjectMeta], snapshot
         if read is not None and read != version - 1:
             text = f"expected a commit over version {version - 1}, found one over {read}"
             yield Finding("catalog-phantom", files[version].path, text)
+        if file.transaction is not None:
+            made.append(file.transaction.transaction_properties.get(PEER_PROPERTY, ""))
         yield from _check_row_files(store, version, file)
+    yield from _check_servers(made[-_RECENT:])
     if not broken:
         yield from _check_steps(store, snapshot, files)
+
+
+def _check_servers(introductions: Iterable[str]) -> Iterator[Finding]:
+    """Servers of which not all share a secret do not commit by turns. One that follows another one is no such case."""
+    found = [each for each in map(read_introduction, introductions) if each is not None]
+    order = [peer for peer, _ in groupby(peer for peer, _ in found)]
+    if len(order) != len(set(order)) and not all(proof for _, proof in found):
+        servers = sorted({f"{peer.instance} at {peer.url}" for peer, _ in found})
+        text = f"{len(servers)} servers committed by turns, of which not all have a secret: {', '.join(servers[:4])}"
+        yield Finding("servers-take-turns", _VERSIONS, text)
 
 
 def _check_row_files(store: ObjectStore, version: int, file: ManifestFile) -> Iterator[Finding]:

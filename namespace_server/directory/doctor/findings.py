@@ -63,6 +63,11 @@ KINDS: Final = {
         "the clock of a server was ahead, and later commits are dated after it: set its clock; times of history mean "
         "nothing until then",
     ),
+    "servers-take-turns": _Kind(
+        Severity.NOTE,
+        "several servers commit, and lose versions to each other: with the same `peer_secret` for all, one commits "
+        "for all",
+    ),
     "writer-flag-missing": _Kind(
         Severity.WARNING, "run `lance-namespace gc`: it sets the flag, which shuts out releases that cannot collect"
     ),

@@ -41,6 +41,15 @@ class Peer:
     url: str = NO_URL
 
 
+def read_introduction(text: str) -> tuple[Peer, str] | None:
+    """The process that a flip names, and its proof, which may be ''; None if it names none."""
+    instance, _, rest = text.partition(" ")
+    url, _, proof = rest.partition(" ")
+    if not instance or not url or len(text) > _MAX_LENGTH or not text.isprintable():
+        return None
+    return Peer(instance, url), proof
+
+
 class Peers:
     """The processes that commit to the root, and which of them is to commit the changes of all. Thread-safe.
 
@@ -98,18 +107,18 @@ class Peers:
 
     def saw_flip(self, text: str, identity: str) -> None:
         """Note the process that an introduction names, which a flip of the catalog with this identity has."""
-        instance, _, rest = text.partition(" ")
-        url, _, proof = rest.partition(" ")
-        if not instance or not url or len(text) > _MAX_LENGTH or not text.isprintable():
+        found = read_introduction(text)
+        if found is None:
             return
-        proved = self._secret is not None and self._secret.is_proof(proof, instance, url, identity)
-        self.saw(Peer(instance, url), proved=proved)
-        if self.this is not None and instance not in self._named and len(self._named) < _MOST_NAMED:
-            self._named.add(instance)
+        peer, proof = found
+        proved = self._secret is not None and self._secret.is_proof(proof, peer.instance, peer.url, identity)
+        self.saw(peer, proved=proved)
+        if self.this is not None and peer.instance not in self._named and len(self._named) < _MOST_NAMED:
+            self._named.add(peer.instance)
             _log.info(
                 "another server commits to this root: %s at %s; %s",
-                instance,
-                "an address that it does not tell" if url == NO_URL else url,
+                peer.instance,
+                "an address that it does not tell" if peer.url == NO_URL else peer.url,
                 "one of them commits for both" if proved else "without a common peer_secret they take turns",
             )
 
@@ -132,6 +141,12 @@ class Peers:
         now = self._clock()
         with self._lock:
             return [peer for peer, at in self._seen.items() if now - at < LATELY]
+
+    def count(self) -> tuple[int, int]:
+        """How many of the other processes have the secret of this one, and how many have not."""
+        found = self.lately()
+        proved = sum(peer in self._proved for peer in found)
+        return proved, len(found) - proved
 
     def committing(self) -> Peer | None:
         """The process that is to commit the changes of this one; None if that is this one itself."""

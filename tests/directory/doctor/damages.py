@@ -18,6 +18,8 @@ from lance_core.format.deletion import encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
+from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
 from namespace_server.directory.model.entries import (
     Changes,
@@ -591,3 +593,14 @@ def table_cleans_up_by_itself(place: Place) -> None:
     place.ground.open(U).update_config({"lance.auto_cleanup.interval": "20"})
     place.ground.read("list_table_versions", id=U)
     place.ground.catalog.sweep()
+
+
+@damage("servers-take-turns")
+def servers_without_a_secret_take_turns(place: Place) -> None:
+    """One that follows another one, and servers that share a secret, are no such case."""
+    servers = [Ground(place.root) for _ in range(4)]
+    for number, server in enumerate(servers):
+        secret = None if number < 2 else PeerSecret("a secret of servers")
+        server.catalog.table.peers.join(Peer(f"server-{number}", f"http://{number}"), secret)
+    for number in (3, 2, 3, 2, 1, 0, 1):
+        servers[number].make_namespace("g", f"by{number}-{servers[number].catalog.snapshot().version}")
