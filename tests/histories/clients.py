@@ -40,6 +40,8 @@ COLLECTED = ("stage again", ": nothing there")
 
 _MOVED_AWAY = ("/_versions/", "Invalid range", "two fragments with id")
 """In errors of a writer by path under whose hands a version was moved to quarantine."""
+_LISTED = ("/_versions/",)
+"""The same of a writer through the catalog: pylance lists versions on storage before it changes rows."""
 
 
 class Unexpected(Exception):
@@ -546,7 +548,8 @@ class StockOutcome:
             self._event.outcome = "committed"
             return True
         told = [outcome for text, outcome in self.TEXTS.items() if text in str(error)]
-        if self._event.by_path and any(text in str(error) for text in _MOVED_AWAY):
+        moved = _MOVED_AWAY if self._event.by_path else _LISTED
+        if any(text in str(error) for text in moved):
             told.append("unknown")
         if not isinstance(error, (OSError, RuntimeError, ValueError, LanceNamespaceError)) or not told:
             return False
