@@ -1,4 +1,4 @@
-"""The Python blocks of the README and of the guide run, page by page, against a real server."""
+"""The Python blocks of the README, the first page and the guide run, page by page, against a real server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.server.servers import ServerProcess
 
 WRITTEN_URL = "http://127.0.0.1:2333"
 NEEDS_SPARK = {f"docs/guide/{name}.md" for name in ("clusters", "spark", "spark-tables", "sql", "streaming")}
-RUN = [page for page in PAGES if name_of(page) == "README.md" or name_of(page).startswith("docs/guide/")]
+FIRST = {"README.md", "docs/index.md"}
+RUN = [page for page in PAGES if name_of(page) in FIRST or name_of(page).startswith("docs/guide/")]
 OWN_TEST = {"docs/guide/authentication.md", "docs/guide/engines.md"}
 WITH_PYTHON = [page for page in RUN if blocks(page, "python") and name_of(page) not in OWN_TEST]
 
@@ -55,4 +56,4 @@ def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, 
 def test_the_first_examples_are_among_them() -> None:
     names = {name_of(page) for page in WITH_PYTHON}
 
-    assert {"README.md", "docs/guide/tutorial.md", "docs/guide/transactions.md", "docs/guide/spark.md"} <= names
+    assert FIRST | {"docs/guide/tutorial.md", "docs/guide/transactions.md", "docs/guide/spark.md"} <= names

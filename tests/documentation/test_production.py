@@ -46,7 +46,7 @@ NOT_RUN = {
     "chown": "gives a file to the user of the container",
     "useradd": "makes a user of the machine",
     "python3 -m": "makes an environment in /opt",
-    "/opt/lance-namespace/bin/pip install": "installs from a package index",
+    "/opt/lance-namespace/bin/pip install": "installs into /opt, with what is needed from a package index",
     "install": "writes to /etc; tests/deploy/test_systemd.py checks the unit",
     "systemctl daemon-reload": "needs systemd as the first process",
     "systemctl enable": "needs systemd as the first process",
