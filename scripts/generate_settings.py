@@ -101,7 +101,7 @@ def render_settings() -> str:
     Raises `RuntimeError` for a setting without a section, in two, or of a name that is no setting.
     """
     placed = Counter(name for names in SECTIONS.values() for name in names)
-    expected = Counter(Settings.model_fields)
+    expected = Counter(list(Settings.model_fields))
     if placed != expected:
         missing, others = sorted(expected - placed), sorted(placed - expected)
         raise RuntimeError(f"SECTIONS: expected each setting once: {missing} are missing, {others} are too many")
