@@ -48,7 +48,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "allowed_origins",
     ),
     "TLS": ("tls_certificate", "tls_key", "tls_key_password", "tls_client_ca"),
-    "Several servers": ("peer_url", "peers", "peer_ca"),
+    "Several servers": ("peer_secret", "peer_url", "peer_ca"),
     "Maintenance mode": ("read_only", "read_only_file"),
     "Garbage collection": ("gc_interval",),
     "Maintenance of tables": ("maintenance_interval", "maintenance"),
