@@ -30,6 +30,8 @@ _LOSSES: Final = 1
 """So many attempts in a row are lost before a server asks for a turn."""
 _ASKED_AGAIN: Final = 2.0
 """Seconds after which it asks once more, if it still loses."""
+_MOST: Final = 16
+"""So many others are waited for, at most: names that no server made have no more weight."""
 _INTERVAL: Final = 0.5
 """Seconds between two looks of a busy server for such requests."""
 
@@ -111,7 +113,7 @@ class Turns:
 
     def _others(self) -> int:
         """How many servers are to flip before this one does again: those that flipped lately, or ask."""
-        return max(1, len(self._table.peers.lately()), len(self._requests))
+        return min(max(1, len(self._table.peers.lately()), len(self._requests)), _MOST)
 
     def _ask(self, name: str) -> None:
         try:
@@ -127,7 +129,7 @@ class Turns:
 
     def _look(self) -> None:
         try:
-            self._requests = self._store.names(TURN_REQUESTS)
+            self._requests = self._store.names(TURN_REQUESTS)[:_MOST]
         except StorageError as error:
             logger.warning("requests for a turn cannot be listed: %s", error)
         else:

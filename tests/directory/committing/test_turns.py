@@ -214,3 +214,17 @@ def test_of_three_servers_each_waits_for_both_others(clock: list[float]) -> None
     assert table.version == 11
     assert line.are_taken
     assert clock[0] == pytest.approx(100.36, abs=0.02)
+
+
+def test_names_that_no_server_made_cost_little(clock: list[float]) -> None:
+    store, table = CountingStore(MemoryStore()), Table(3)
+    for number in range(1000):
+        store.inner.put(f"{TURN_REQUESTS}/{number}", b"", durable=False)
+    line = Turns(store, table)  # type: ignore[arg-type]
+    flip(table, line, [4])
+    clock[0] += 0.5
+    staged(line)
+    line.wait()
+    assert clock[0] < 101
+    staged(line)
+    assert store.cost.by_verb == {"list": 1, "delete": 16}
