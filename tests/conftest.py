@@ -13,6 +13,7 @@ pytest.register_assert_rewrite("tests.storage.contract", "tests.commit.handlers.
 
 from tests.databases import cluster, database, new_database  # noqa: E402
 from tests.distribution import pytest_xdist_make_scheduler, start_order  # noqa: E402
+from tests.durations import pytest_runtest_logreport, pytest_terminal_summary  # noqa: E402
 from tests.emulators import azurite, fake_gcs, moto_server, unconditional_s3  # noqa: E402  (asserts are rewritten on import)
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "fake_gcs",
     "moto_server",
     "new_database",
+    "pytest_runtest_logreport",
+    "pytest_terminal_summary",
     "pytest_xdist_make_scheduler",
     "unconditional_s3",
 ]
