@@ -157,7 +157,7 @@ def test_the_commands_before_and_on_a_schedule(site: Site) -> None:
 
     next(site.root.rglob("*shop$orders/data/*.lance")).unlink()
     site.type("lance-namespace doctor ROOT", status=3)
-    assert "status 1 tells warnings, status 3 tells damage" in PRODUCTION.read_text()
+    assert "status 1 means warnings, status 3 damage" in PRODUCTION.read_text()
 
 
 @pytest.mark.slow
