@@ -530,6 +530,7 @@ class StockOutcome:
 
     TEXTS: ClassVar[Mapping[str, Outcome]] = {
         "commit conflict": "rejected",
+        "Commit conflict": "rejected",
         "not built on version": "rejected",
         **dict.fromkeys(COLLECTED, "rejected"),
         "Too many concurrent writers": "rejected",
