@@ -50,9 +50,10 @@ def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = unt
         tables = [table for table_id in current.all_tables() if (table := current.table(table_id)) is not None]
         # Without a catalog the tables of the snapshot are those that were listed, and have no rows yet.
         unlisted = _unlisted(catalog, current) if current.version else tables
-        _refuse_names_and_links(catalog, unlisted)
+        every = [*tables, *unlisted] if current.version else tables
+        _refuse_names_and_links(catalog, unlisted, every)
         rows: list[Entry] = [*unlisted]
-        for number, table in enumerate(every := [*tables, *unlisted] if current.version else tables):
+        for number, table in enumerate(every):
             progress("list versions", number, len(every))
             versions = dataset_versions(catalog.store, table)
             found.append((table.id, len(versions)))
@@ -74,12 +75,13 @@ def _refuse_tables_below_tables(snapshot: CatalogSnapshot) -> None:
         raise InvalidInputError(f"these tables lie below another table's id, rename them first: {', '.join(below)}")
 
 
-def _refuse_names_and_links(catalog: StoredCatalog, tables: list[TableEntry]) -> None:
-    """A directory becomes a table by a name that may be one, and not by a link that leads out of the root (N7)."""
+def _refuse_names_and_links(catalog: StoredCatalog, tables: list[TableEntry], every: list[TableEntry]) -> None:
+    """A directory becomes a table by a name that may be one, and in a place that has one name, also by links (N7)."""
     allowed = AllowedLocations(catalog.store, catalog.options.allowed_locations)
     for table in tables:
         check_id(table.id, f"directory {table.location}: table")
-        if (reason := allowed.link_refusal(table.location)) is not None:
+        others = (each.location for each in every if each.id != table.id)
+        if (reason := allowed.link_refusal(table.location, others)) is not None:
             raise InvalidInputError(f"table {join(table.id)}: {reason}")
 
 

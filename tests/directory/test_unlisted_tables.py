@@ -182,6 +182,20 @@ class TestAdoption:
         with closing(DirectoryNamespace(root=str(made), allowed_locations=allowed)) as namespace:
             assert len(namespace.adopt().tables) == 3
 
+    def test_refuses_two_names_of_one_place(self, made: Path, tmp_path: Path) -> None:
+        lance.write_dataset(rows(1), tmp_path / "elsewhere")
+        (made / "c.lance").symlink_to(tmp_path / "elsewhere")
+        (made / "d.lance").symlink_to(tmp_path / "elsewhere")
+        with closing(DirectoryNamespace(root=str(made), allowed_locations=str(tmp_path))) as namespace:
+            with pytest.raises(InvalidInputError, match=r"to where '[cd].lance' does, that of another table"):
+                namespace.adopt()
+            (made / "d.lance").unlink()
+            (made / "d.lance").symlink_to(made / "a.lance")
+            with pytest.raises(InvalidInputError, match=r"'d.lance' leads to 'a.lance' by a symbolic link"):
+                namespace.adopt()
+            (made / "d.lance").unlink()
+            assert len(namespace.adopt().tables) == 3
+
     def test_of_a_managed_catalog_names_what_has_no_row(self, made: Path) -> None:
         with closing(DirectoryNamespace(root=str(made))) as namespace:
             namespace.adopt()

@@ -30,6 +30,9 @@ class _Place(NamedTuple):
     def is_in(self, other: _Place) -> bool:
         return self[:2] == other[:2] and self.parts[: len(other.parts)] == other.parts
 
+    def below(self, key: str) -> _Place:
+        return self._replace(parts=(*self.parts, *key.split("/")))
+
 
 class AllowedLocations:
     """The root of a store and the `prefixes` (absolute paths or URIs) outside of it that may be referred to.
@@ -62,8 +65,13 @@ class AllowedLocations:
             return _leads_out(location)
         return None
 
-    def link_refusal(self, location: str) -> str | None:
-        """Why the directory of a table, given as a key, may not be one: it or an entry leads out of the root."""
+    def link_refusal(self, location: str, others: Iterable[str] = ()) -> str | None:
+        """Why the directory of a table, given as a key, may not be one, for a link to it or among its entries.
+
+        The link leads out of what is allowed, or to another place in the root, or outside to where one of `others`
+        leads, the directories of other tables: a place that has two names is committed to as two tables, and what is
+        purged under one of them is lost under the other.
+        """
         if self._root is None:
             return None
         directory = f"{self._root}/{location}"
@@ -73,9 +81,23 @@ class AllowedLocations:
                 links += [entry.path for entry in entries if entry.is_symlink()]
         except OSError:  # what cannot be listed cannot be read as a dataset either
             pass
+        root = _resolved(self._root)
+        own = root.below(location)
+        outside: dict[str, _Place] = {}
         for link in links:
-            if not self._is_allowed(_resolved(link)):
-                return _leads_out(os.path.relpath(link, self._root))
+            place, key = _resolved(link), os.path.relpath(link, self._root)
+            if not self._is_allowed(place):
+                return _leads_out(key)
+            if not place.is_in(root):
+                outside[key] = place
+            elif not place.is_in(own):
+                real = "/".join(place.parts[len(root.parts) :])
+                return f"{shown(key)} leads to {shown(real)} by a symbolic link, expected that place without a link"
+        for other in others if outside else ():
+            theirs = _resolved(f"{self._root}/{other}")
+            for key, place in outside.items():
+                if place.is_in(theirs) or theirs.is_in(place):
+                    return f"{shown(key)} leads by a symbolic link to where {shown(other)} does, that of another table"
         return None
 
     def link_outside(self, key: str) -> str | None:

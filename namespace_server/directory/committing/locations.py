@@ -55,7 +55,8 @@ class LocationChecks:
             parent = "/".join(parents[:depth])
             if first_version(self._store, parent) is not None:
                 raise InvalidInputError(f"{place} lies inside the dataset at {parent!r}, expected one of its own")
-        reason = self._allowed.link_refusal(operation.location)
+        tables = (snapshot.table(table_id) for table_id in snapshot.all_tables() if table_id != operation.id)
+        reason = self._allowed.link_refusal(operation.location, (each.location for each in tables if each is not None))
         if reason is not None:
             raise InvalidInputError(f"{place}: {reason}")
         versions: list[VersionEntry] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import uuid
 from pathlib import Path
@@ -177,11 +178,51 @@ class TestRegister:
             self.register(ground, "link")
         self.register(allowing(ground.root, str(tmp_path / "beside")), "link")
 
-    def test_a_symbolic_link_within_the_root(self, ground: Ground) -> None:
-        self.dataset(ground, "mine")
-        (ground.root / "link").symlink_to(ground.root / "mine")
+    @pytest.mark.parametrize("alias", ["alias", "d/alias", "up/{name}", "parts"])
+    @pytest.mark.parametrize("is_table", [True, False])
+    def test_a_place_in_the_root_has_one_name(self, ground: Ground, alias: str, is_table: bool) -> None:
+        """Also one that is no table yet: it may become one by its own name."""
+        if is_table:
+            ground.make_table(*T)
+        else:
+            self.dataset(ground, "mine")
+        location = ground.root / (ground.location(T) if is_table else "mine")
+        link = ground.root / alias.format(name=location.name)
+        if alias == "parts":
+            link.mkdir()
+            (link / "_versions").symlink_to(location / "_versions")
+            (link / "data").symlink_to(location / "data")
+        elif alias.startswith("up"):
+            link.parent.symlink_to(ground.root)
+        else:
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(location)
+        with pytest.raises(InvalidInputError, match=f"leads to '{re.escape(location.name)}.* expected that place"):
+            self.register(ground, str(link.relative_to(ground.root)))
+        if not is_table:
+            self.register(ground, "mine")
 
-        self.register(ground, "link")
+    def test_a_link_within_the_dataset(self, ground: Ground) -> None:
+        self.dataset(ground, "mine")
+        (ground.root / "mine/data").rename(ground.root / "mine/rows")
+        (ground.root / "mine/data").symlink_to(ground.root / "mine/rows")
+        self.register(ground, "mine")
+
+    @pytest.mark.parametrize("second", ["link", "around", "parts"])
+    def test_a_place_outside_of_the_root_has_one_name(self, ground: Ground, tmp_path: Path, second: str) -> None:
+        self.dataset(ground, "../shared/beside")
+        beside, ground = tmp_path / "shared/beside", allowing(ground.root, str(tmp_path / "shared"))
+        (ground.root / "first").symlink_to(beside)
+        ground.call("register_table", id=T, location="first")
+        if second == "parts":
+            (ground.root / second).mkdir()
+            (ground.root / second / "_versions").symlink_to(beside / "_versions")
+        else:
+            (ground.root / second).symlink_to(beside if second == "link" else beside.parent)
+        with pytest.raises(InvalidInputError, match=f"'{second}.*leads by a symbolic link to where 'first' does"):
+            self.register(ground, second)
+        ground.call("deregister_table", id=T)
+        ground.call("register_table", id=T, location="first")
 
     def test_a_symbolic_link_in_the_dataset(self, ground: Ground, tmp_path: Path) -> None:
         self.dataset(ground, "mine")
