@@ -113,9 +113,11 @@ def backups(
 ) -> None:
     """List the backups in a destination, the oldest first, with the root and the identity of the catalog of each.
 
-    A record that cannot be read is named, and the exit status is 3 then.
+    A record that cannot be read is named, and the exit status is 3 then. It is 1 where the backups are shown to be of
+    two copies of a catalog.
     """
     with _opened(destination, storage_option) as store:
+        from namespace_server.directory.backup.ownership import two_copies
         from namespace_server.directory.backup.records import readable_records
 
         records, damaged = readable_records(store)
@@ -127,8 +129,10 @@ def backups(
             typer.echo(f"{_line(record)}; of {record.root}{catalog}")
     for error in damaged:
         typer.echo(f"damaged: {error}", err=True)
-    if damaged:
-        raise typer.Exit(ExitStatus.DAMAGED)
+    if (text := two_copies(records)) is not None:
+        typer.echo(f"warning: {text}", err=True)
+    if damaged or text:
+        raise typer.Exit(ExitStatus.DAMAGED if damaged else ExitStatus.FOUND)
 
 
 def verify_backup(
@@ -142,15 +146,16 @@ def verify_backup(
 ) -> None:
     """Verify backups: the size and hash of every file, its place in the manifests, and a scan of every table.
 
-    Reads all files of the backups, and writes nothing. Exit status: 0 sound; 2 there is no such backup; 3 damage.
+    Reads all files of the backups, and writes nothing. Exit status: 0 sound; 1 sound, and of two copies of a catalog; 2
+    there is no such backup; 3 damage.
     """
     with _opened(destination, storage_option) as store, ProgressLine() as progress:
         from namespace_server.directory.backup import verify
 
         report = verify(store, backup_id, storage_options(storage_option), progress, decode=rows)
     print_report(report, as_json=as_json)
-    if report.problems:
-        raise typer.Exit(ExitStatus.DAMAGED)
+    if report.problems or report.copies:
+        raise typer.Exit(ExitStatus.DAMAGED if report.problems else ExitStatus.FOUND)
 
 
 def restore(
@@ -165,9 +170,10 @@ def restore(
 ) -> None:
     """Restore a backup under an empty root, which may be another one than before, in another store.
 
-    Without --id it is the newest backup; that is refused if the destination has backups of several catalogs. The
-    catalog has the number of the version that was backed up, which is its oldest, and an identity of its own. No server
-    makes a catalog at the root before that is complete. After a crash at any moment the same command goes on.
+    Without --id it is the newest backup; that is refused if the destination has backups of several catalogs, or of two
+    copies of one. The catalog has the number of the version that was backed up, which is its oldest, and an identity of
+    its own. No server makes a catalog at the root before that is complete. After a crash at any moment the same command
+    goes on.
     """
     with (
         _opened(destination, destination_option or storage_option) as store,

@@ -80,7 +80,8 @@ def find_record(destination: ObjectStore, backup_id: str | None) -> BackupRecord
 
     Raises:
         NotFound: There is no such backup; the message names those that are there.
-        InvalidInputError: No backup is named, and the destination has those of several catalogs.
+        InvalidInputError: No backup is named, and the destination has those of several catalogs, or of two copies of
+            one.
         CorruptFile, StorageError: It cannot be read.
     """
     there = list_backups(destination)
@@ -103,6 +104,8 @@ def find_record(destination: ObjectStore, backup_id: str | None) -> BackupRecord
             f"{destination.uri}: expected backups of one catalog, found those of {len(newest)}, the newest ones "
             f"{told}: name one with --id"
         )
+    if text := two_copies(records):
+        raise InvalidInputError(f"{destination.uri}: {text}: name one with --id")
     return records[-1]
 
 
@@ -113,6 +116,27 @@ def newest_of_each(records: Iterable[BackupRecord], owner: Owner | None) -> Sequ
         adopted = owner is not None and record.id in owner.adopted
         found[owner.identity if adopted and owner is not None else record.identity or record.root] = record
     return list(found.values())
+
+
+def two_copies(records: Iterable[BackupRecord]) -> str | None:
+    """What shows that backups are of two copies of a catalog, which have one identity; None if nothing does.
+
+    In one history a catalog version has one manifest, and none has an earlier date than one before it. Copies that went
+    on apart break that, unless the one had stopped before the other went on.
+    """
+    latest: dict[str, BackupRecord] = {}
+    for record in sorted(records, key=lambda each: (each.catalog_version, each.timestamp_ms)):
+        before = latest.get(record.identity, record) if record.identity else record
+        is_same = before.catalog_version == record.catalog_version
+        if is_same and before.catalog.state != record.catalog.state:
+            text = f"catalog version {record.catalog_version} of the one is not that of the other"
+        elif before.timestamp_ms > record.timestamp_ms:
+            text = f"version {before.catalog_version} of the one is younger than {record.catalog_version} of the other"
+        else:
+            latest[record.identity] = record
+            continue
+        return f"backups {before.id} of {before.root} and {record.id} of {record.root} are of two copies: {text}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

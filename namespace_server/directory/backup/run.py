@@ -115,14 +115,17 @@ class BackupRun:
         moment = datetime.fromtimestamp(created // 1_000, UTC)
         backup_id = f"{moment:%Y%m%dT%H%M%S}{created % 1_000:03d}-{uuid.uuid4().hex[:8]}"
         with _pinned(self.catalog, f"backup-{backup_id}", at, self.destination.uri) as pin:
-            claim = Claim(self.catalog.store, self.destination, self.catalog.snapshot(), self.open_root)
-            claim.make()
+            self._claim()
             snapshot, data = self._read_catalog(pin.version)
-            return self._copy(backup_id, created, snapshot, data, pin, claim.identity)
+            return self._copy(backup_id, created, snapshot, data, pin)
 
-    def _copy(
-        self, backup_id: str, created: int, snapshot: CatalogSnapshot, data: bytes, pin: _Pin, identity: str
-    ) -> FinishedBackup:
+    def _claim(self) -> str:
+        """Claim the destination; the identity of the catalog. Raises as `Claim.make`."""
+        claim = Claim(self.catalog.store, self.destination, self.catalog.table.refresh_by_listing(), self.open_root)
+        claim.make()
+        return claim.identity
+
+    def _copy(self, backup_id: str, created: int, snapshot: CatalogSnapshot, data: bytes, pin: _Pin) -> FinishedBackup:
         store = self.catalog.store
         tables = TableBackups(
             store,
@@ -141,6 +144,7 @@ class BackupRun:
             pin.renew()
             self.progress("back up", number, len(chosen))
             done.append(tables.back_up(table))
+        identity = self._claim()  # again: a copy of the root may have made a backup meanwhile
         record = BackupRecord(
             backup_id,
             snapshot.version,

@@ -17,7 +17,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import PlacedFile, TableFiles
 from lance_core.tables.stored_files import FileProblem, StoredFiles
 from namespace_server.directory.backup.copies import Copies
-from namespace_server.directory.backup.ownership import OWNER_KEY, read_owner
+from namespace_server.directory.backup.ownership import OWNER_KEY, read_owner, two_copies
 from namespace_server.directory.backup.records import (
     FILES,
     BackedUpTable,
@@ -31,6 +31,7 @@ from namespace_server.directory.backup.records import (
     manifest_key,
     read_inventory,
     read_record,
+    readable_records,
     record_key,
 )
 from namespace_server.directory.backup.restore import load_backed_up, read_manifest, roots_below
@@ -50,7 +51,10 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """What was verified: backups, tables, rows that were counted, files and bytes that were read; and what is wrong."""
+    """What was verified: backups, tables, rows that were counted, files and bytes that were read; and what is wrong.
+
+    `copies` tells that the backups are of two copies of a catalog: each is sound by itself.
+    """
 
     destination: str
     backups: tuple[str, ...]
@@ -59,11 +63,14 @@ class VerificationReport:
     files: int
     read: int
     problems: tuple[Problem, ...]
+    copies: str | None = None
 
     def lines(self) -> Iterator[str]:
         """The report for a terminal."""
         for problem in self.problems:
             yield f"damaged: {problem.key}: {problem.text}"
+        if self.copies:
+            yield f"warning: {self.copies}"
         verdict = counted(len(self.problems), "problem") if self.problems else "sound"
         yield (
             f"{self.destination}: {counted(len(self.backups), 'backup')}, {counted(self.tables, 'table')}, "
@@ -80,6 +87,7 @@ class VerificationReport:
             "files": self.files,
             "bytes": self.read,
             "problems": [{"key": each.key, "text": each.text} for each in self.problems],
+            "copies": self.copies,
         }
 
 
@@ -117,6 +125,7 @@ def verify(
         len(examination.seen),
         examination.read,
         tuple(examination.problems.values()),
+        two_copies(readable_records(destination)[0]) if backup_id is None else None,
     )
 
 

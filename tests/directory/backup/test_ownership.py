@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import orjson
 import pytest
 from lance_namespace.errors import InvalidInputError
+from typer.testing import CliRunner
 
 from lance_core.errors import CorruptFile
 from lance_core.storage.local import LocalStore
+from namespace_server.cli import cli
 from namespace_server.directory.backup import verify
 from namespace_server.directory.backup.ownership import OWNER_KEY, read_owner
 from namespace_server.directory.backup.records import BackupRecord, encode_file, list_backups, read_records, record_key
@@ -154,6 +157,62 @@ def test_of_two_copies_one_goes_on(production: Ground, backups: Path, tmp_path: 
     for number in range(10):
         other.write(T, rows(10 + number, 11 + number))
     refused(other, backups, "has another catalog version")
+
+
+def copies_that_do_not_see_each_other(production: Ground, backups: Path, tmp_path: Path) -> tuple[Ground, Ground]:
+    """They are on two machines, and have the same path there: each finds its own root where a record names one."""
+    back_up(production, backups)
+    copy = Ground(Path(shutil.copytree(production.root, tmp_path / "copy")))
+    for number, ground in enumerate((production, copy)):
+        ground.write(T, rows(3 + number, 5 + number))
+    return production, copy
+
+
+def alone(ground: Ground) -> dict[str, Callable[[str], LocalStore]]:
+    return {"open_root": lambda _uri: LocalStore(ground.root)}
+
+
+def test_two_copies_back_up_at_once(production: Ground, backups: Path, tmp_path: Path) -> None:
+    """The one that ends last writes no record."""
+    first, second = copies_that_do_not_see_each_other(production, backups, tmp_path)
+    done: list[str] = []
+
+    def begin_another(*_told: object) -> None:
+        if not done:
+            done.append(back_up(second, backups, **alone(second)).record.id)
+
+    with pytest.raises(InvalidInputError, match=r"has (another )?catalog version"):
+        back_up(first, backups, progress=begin_another, **alone(first))
+    assert list_backups(LocalStore(backups))[1:] == done
+    assert first.again().catalog.snapshot().pins() == []
+    back_up(second, backups, **alone(second))
+
+
+@pytest.mark.parametrize("newer", [0, 1])
+def test_backups_of_two_copies_are_told(production: Ground, backups: Path, tmp_path: Path, newer: int) -> None:
+    """As where one of them went on after the versions of the other one were collected."""
+    first, second = copies_that_do_not_see_each_other(production, backups, tmp_path)
+    shutil.copytree(backups, tmp_path / "others")
+    for number in range(newer):
+        second.write(T, rows(6 + number, 7 + number))
+    back_up(second, tmp_path / "others", **alone(second))
+    back_up(first, backups, **alone(first))
+    assert verify(LocalStore(backups)).copies is None
+    shutil.copytree(tmp_path / "others", backups, dirs_exist_ok=True)
+    _, of_second, of_first = (record.id for record in read_records(LocalStore(backups)))
+    report = verify(LocalStore(backups))
+    assert report.problems == ()
+    expected = r"is younger than \d+ of the other" if newer else "is not that of the other"
+    assert report.copies is not None
+    before, after = (of_first, of_second) if newer else (of_second, of_first)
+    assert re.search(f"backups {before} of .* and {after} of .* two copies: .*{expected}", report.copies)
+    assert verify(LocalStore(backups), of_second).copies is None
+    for command in ("backups", "verify-backup"):
+        ended = CliRunner().invoke(cli, [command, str(backups)])
+        assert (ended.exit_code, report.copies in ended.output) == (1, True)
+    with pytest.raises(InvalidInputError, match=r"two copies.*: name one with --id"):
+        restore(backups, tmp_path / "back")
+    assert restore(backups, tmp_path / "back", of_second).ids(T) == [0, 1, 2, 4, 5, 6][: 5 + newer]
 
 
 def test_a_restored_catalog_is_another_one(production: Ground, backups: Path, tmp_path: Path) -> None:
