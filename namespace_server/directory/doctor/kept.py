@@ -12,9 +12,10 @@ from typing import NamedTuple
 from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.deleted_branches import is_deleted_branch
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.doctor.files import HEAD_CODES, TableFindings
-from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.doctor.findings import BRANCH_DELETED, Finding
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, Participant, VersionEntry, place_of
 from namespace_server.directory.model.errors import CatalogDamaged
@@ -23,11 +24,11 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 class _Kept(NamedTuple):
-    """A row that the newest catalog version does not have. `keeper` says what keeps it."""
+    """A row that the newest catalog version does not have. `keeper` says what keeps it, `code` what its loss is."""
 
     row: VersionEntry
     keeper: str
-    is_dropped_head: bool
+    code: str
 
 
 def check_kept_tables(
@@ -36,8 +37,8 @@ def check_kept_tables(
     """The findings on what dropped tables and pins keep. Raises `StorageError`.
 
     Requests: those of a catalog version for each that something keeps; for each location one for each thousand files;
-    one for each version. With `heads`, only the newest versions of dropped tables are looked at; with `locations`, only
-    these.
+    one for each version, and two for each branch of a dropped table. With `heads`, only the newest versions of dropped
+    tables are looked at; with `locations`, only these.
     """
     found: dict[str, dict[tuple[str | None, int], _Kept]] = {}
     for kept in _kept_rows(store, snapshot, heads=heads):
@@ -69,12 +70,18 @@ def _kept_rows(store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool) ->
         for party in dropped.get(version, ()):
             keeper = f"dropped table {join(party.table_id)}"
             for rows in _chains(before, party.location):
-                yield from (_Kept(row, keeper, row is rows[-1]) for row in (rows[-1:] if heads else rows))
+                if is_deleted_branch(store, before, rows[-1]):
+                    yield _Kept(rows[-1], keeper, BRANCH_DELETED)
+                    continue
+                for row in rows[-1:] if heads else rows:
+                    yield _Kept(row, keeper, "dropped-table-lost" if row is rows[-1] else "kept-version-lost")
         for table_id in before.all_tables() if version in pinned else ():
             entry = before.table(table_id)
             for rows in () if entry is None else _chains(before, entry.location):
                 yield from (
-                    _Kept(row, f"pin {pinned[version]}", False) for row in rows if not _is_current(snapshot, row)
+                    _Kept(row, f"pin {pinned[version]}", "kept-version-lost")
+                    for row in rows
+                    if not _is_current(snapshot, row)
                 )
 
 
@@ -82,7 +89,8 @@ def _chains(snapshot: CatalogSnapshot, location: str) -> Iterator[Sequence[Versi
     table_id = snapshot.table_at(location)
     if table_id is not None:
         for branch in snapshot.chains(table_id):
-            yield list(snapshot.versions(table_id, branch))
+            if rows := list(snapshot.versions(table_id, branch)):
+                yield rows
 
 
 def _is_current(snapshot: CatalogSnapshot, row: VersionEntry) -> bool:
@@ -92,11 +100,14 @@ def _is_current(snapshot: CatalogSnapshot, row: VersionEntry) -> bool:
 
 
 def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: TableFindings, kept: _Kept) -> Iterator[Finding]:
-    row, code = kept.row, "dropped-table-lost" if kept.is_dropped_head else "kept-version-lost"
+    row = kept.row
 
     def finding(place: str, text: str) -> Finding:
-        return Finding(code, place, f"{kept.keeper}: {text}", join(row.table_id))
+        return Finding(kept.code, place, f"{kept.keeper}: {text}", join(row.table_id))
 
+    if kept.code == BRANCH_DELETED:
+        yield finding(row.base, "a client deleted the branch; the table comes back without it")
+        return
     staged = row.staged_path or snapshot.open_path(place_of(row))
     try:
         data = ManifestReader(store).read(replace(row, staged_path=staged))

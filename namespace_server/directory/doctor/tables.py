@@ -24,7 +24,7 @@ from lance_core.versions import find_contents
 from namespace_server.directory.committing.deleted_branches import is_deleted_branch
 from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
 from namespace_server.directory.doctor.files import TableFindings
-from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.doctor.findings import BRANCH_DELETED, Finding
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -57,7 +57,7 @@ class TableExamination:
             if rows and is_deleted_branch(self._store, self._snapshot, rows[-1]):
                 self._deleted.add(branch or "")
                 place = f"{self._table.location}/{BRANCHES_DIRECTORY}/{branch}"
-                yield self._finding("branch-deleted", place, "a client deleted the branch; its rows are there")
+                yield self._finding(BRANCH_DELETED, place, "a client deleted the branch; its rows are there")
                 continue
             yield from self._check_names(rows)
             yield from self._check_rows(rows)

@@ -119,6 +119,27 @@ def test_the_doctor_notes_it(ground: Ground) -> None:
     assert findings(ground) == {"branch-deleted": "NOTE"}
 
 
+def test_a_dropped_table_is_sound_without_it(ground: Ground) -> None:
+    """Whether its rows had gone before the drop, or go when the table has come back."""
+    ground.call("drop_table", id=T)
+    assert findings(ground) == {"branch-deleted": "NOTE"}
+    assert find_orphans(ground.store, now=datetime.now(UTC), older_than=timedelta(0)).not_judged == {}
+    assert collect(ground).not_judged == {}
+    ground.call("undrop_table", id=T)
+    assert ground.read("list_table_branches", id=T)["branches"] == {}
+    assert (chains(ground), ground.ids(T), findings(ground)) == ((None,), [0, 1, 2], {})
+
+
+def test_a_lost_head_of_a_branch_of_a_dropped_table_is_damage(ground: Ground) -> None:
+    """Its reference is there, so no client deleted it."""
+    lance.write_dataset(rows(7, 9), stock(ground).create_branch("dev", 1), mode="append")
+    ground.catalog.sweep()
+    for manifest in (ground.root / ground.location(T) / "tree/dev/_versions").iterdir():
+        manifest.unlink()
+    ground.call("drop_table", id=T)
+    assert findings(ground) == {"dropped-table-lost": "DAMAGE", "kept-version-lost": "WARNING"}
+
+
 def test_a_tag_that_names_it_is_told(ground: Ground, tmp_path: Path) -> None:
     other = Ground(tmp_path / "other")
     other.make_namespace("g")
