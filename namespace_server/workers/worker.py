@@ -16,6 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from namespace_server.workers.fifos import FifoWatch
 from namespace_server.workers.memory import give_back
 from namespace_server.workers.pipes import CHUNK, open_pipe, widen
 from namespace_server.workers.protocol import IN_FILE, Message, WorkerChannel
@@ -50,6 +51,7 @@ class Worker:
         self._layouts = OpenDatasets()
         self._versions = OpenVersions()
         self._changes: dict[int, ChangeSession] = {}
+        self._fifos = FifoWatch()
 
     def run(self) -> None:
         """Do jobs until the server closes the socket."""
@@ -67,7 +69,7 @@ class Worker:
                 for number in numbers:
                     del self._changes[number]
             case ("open", table, options):
-                with suppress(Exception):  # the change that needs it says what is wrong
+                with suppress(Exception), self._fifos.job(table.uri):  # the change that needs it says what is wrong
                     self._versions.open(table, options)
             case ("give back",):
                 give_back()
@@ -90,7 +92,8 @@ class Worker:
         try:
             session = self._changes[message[1]]
             if message[0] == "stage":
-                reply: Message = ("staged", session.stage(message[2]))
+                with self._fifos.job(message[2].uri):
+                    reply: Message = ("staged", session.stage(message[2]))
             else:
                 session.discard()
                 reply = ("discarded",)
@@ -101,7 +104,8 @@ class Worker:
     def _read(self, job: Job, table: TableState) -> None:
         whole: pa.Buffer | None = None
         try:
-            with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
+            place = f"{job.operation} of {DELIMITER.join(table.id)}"
+            with self._fifos.job(table.uri), explained(place, partial(find_damage, table, job.options)):
                 answer = READS[job.operation](self._tables.open(table, job.options), job.request)
                 if isinstance(answer, pa.RecordBatchReader):
                     rows = table_or_stream(answer.schema, answer, _FEW)

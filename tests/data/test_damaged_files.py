@@ -53,6 +53,11 @@ def replace_directory(file: Path) -> None:
     os.mkfifo(file.parent)
 
 
+def replace_by_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
 def call(http: httpx.Client, route: str, name: str) -> httpx.Response:
     body = MANIFEST_CALLS[name]
     if body is None:
@@ -79,6 +84,20 @@ def test_every_call_names_the_table_and_what_is_wrong(
         assert f"{kind}-{damage.__name__}" in error
         assert f"{kind}/{file.name} of the table is {'damaged' if damage is cut else 'missing'}" in error, error
         assert str(location(http, route)) not in error
+
+
+@pytest.mark.parametrize("kind", ["data", "_deletions"])
+def test_no_worker_waits_for_a_pipe(http: httpx.Client, kind: str) -> None:
+    """What opens one waits for its writer; a change has an hour for that."""
+    route = f"/v1/table/w${kind}-pipe"
+    http.post(f"{route}/create", content=stream(ROWS), headers=ARROW).raise_for_status()
+    http.post(f"{route}/delete", json={"predicate": "a % 7 = 1"}).raise_for_status()
+    (file,) = (location(http, route) / kind).iterdir()
+    replace_by_a_pipe(file)
+    for name in ("query", "update", "create_index"):
+        answer = call(http, route, name)
+        assert (answer.status_code, answer.json()["code"]) == (500, 18), (name, answer.text)
+        assert f"{kind}/{file.name} of the table is damaged" in answer.json()["error"], (name, answer.text)
 
 
 @pytest.mark.parametrize("damage", [overwrite_end, overwrite_all])
@@ -117,11 +136,6 @@ def change_a_byte(file: Path) -> None:
 
 def enlarge(file: Path) -> None:
     os.truncate(file, LARGEST_MANIFEST + 1)
-
-
-def replace_by_a_pipe(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
 
 
 @pytest.mark.parametrize(
