@@ -168,8 +168,9 @@ def copies_that_do_not_see_each_other(production: Ground, backups: Path, tmp_pat
     return production, copy
 
 
-def alone(ground: Ground) -> dict[str, Callable[[str], LocalStore]]:
-    return {"open_root": lambda _uri: LocalStore(ground.root)}
+def alone(ground: Ground) -> Callable[[str], LocalStore]:
+    """Opens what is at each URI for a root that does not see the other one."""
+    return lambda _uri: LocalStore(ground.root)
 
 
 def test_two_copies_back_up_at_once(production: Ground, backups: Path, tmp_path: Path) -> None:
@@ -179,13 +180,13 @@ def test_two_copies_back_up_at_once(production: Ground, backups: Path, tmp_path:
 
     def begin_another(*_told: object) -> None:
         if not done:
-            done.append(back_up(second, backups, **alone(second)).record.id)
+            done.append(back_up(second, backups, open_root=alone(second)).record.id)
 
     with pytest.raises(InvalidInputError, match=r"has (another )?catalog version"):
-        back_up(first, backups, progress=begin_another, **alone(first))
+        back_up(first, backups, progress=begin_another, open_root=alone(first))
     assert list_backups(LocalStore(backups))[1:] == done
     assert first.again().catalog.snapshot().pins() == []
-    back_up(second, backups, **alone(second))
+    back_up(second, backups, open_root=alone(second))
 
 
 @pytest.mark.parametrize("newer", [0, 1])
@@ -195,8 +196,8 @@ def test_backups_of_two_copies_are_told(production: Ground, backups: Path, tmp_p
     shutil.copytree(backups, tmp_path / "others")
     for number in range(newer):
         second.write(T, rows(6 + number, 7 + number))
-    back_up(second, tmp_path / "others", **alone(second))
-    back_up(first, backups, **alone(first))
+    back_up(second, tmp_path / "others", open_root=alone(second))
+    back_up(first, backups, open_root=alone(first))
     assert verify(LocalStore(backups)).copies is None
     shutil.copytree(tmp_path / "others", backups, dirs_exist_ok=True)
     _, of_second, of_first = (record.id for record in read_records(LocalStore(backups)))
