@@ -210,8 +210,8 @@ class TestRegister:
 
     @pytest.mark.parametrize("second", ["link", "around", "parts"])
     def test_a_place_outside_of_the_root_has_one_name(self, ground: Ground, tmp_path: Path, second: str) -> None:
-        self.dataset(ground, "../shared/beside")
-        beside, ground = tmp_path / "shared/beside", allowing(ground.root, str(tmp_path / "shared"))
+        self.dataset(ground, "../many/beside")
+        beside, ground = tmp_path / "many/beside", allowing(ground.root, str(tmp_path / "many"))
         (ground.root / "first").symlink_to(beside)
         ground.call("register_table", id=T, location="first")
         if second == "parts":
