@@ -61,6 +61,23 @@ def is_same(source: pa.DataType, kind: pa.DataType) -> bool:
     return all(a.name == b.name and a.nullable == b.nullable and is_same(a.type, b.type) for a, b in pairs)
 
 
+def is_kept(source: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether all values of a type are those of another one. Arrow itself lets nulls be where a field has none."""
+    return is_same(source, kind) and not _has_required(kind)
+
+
+def _has_required(kind: pa.DataType) -> bool:
+    fields = [kind.field(place) for place in range(kind.num_fields)]
+    if types.is_map(kind):  # whose keys are validated
+        fields = [kind.key_field.with_nullable(True), kind.item_field]
+    return any(not field.nullable or _has_required(field.type) for field in fields)
+
+
+def has_nulls(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether values are null, also by a null among the values of a dictionary, which Arrow does not count."""
+    return bool(column.null_count or (types.is_dictionary(column.type) and pc.any(column.is_null()).as_py()))
+
+
 def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """The array in a type. Fields of structs are matched by name; those that are not there are null.
 
@@ -68,13 +85,15 @@ def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     have, and a null where a field has none.
     """
     source = array.type
-    if is_same(source, kind):
+    if is_kept(source, kind):
         return array
     if types.is_null(source):
         return pa.nulls(len(array), kind)
     if isinstance(source, pa.BaseExtensionType):
         if isinstance(kind, pa.BaseExtensionType) or source.extension_name.startswith("pandas."):
             raise Misfit(kind, source)
+        if source.extension_name == "arrow.bool8":
+            return cast(array.storage.cast(pa.bool_()), kind)
         return cast(array.storage, kind)
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, cast(array, kind.storage_type))
@@ -96,7 +115,7 @@ def shown(value: object) -> str:
             value = scalar.as_py()
         except (ValueError, OverflowError):  # a time that Python does not have
             value = scalar.cast(pa.string()).as_py()
-    text = repr(value) if isinstance(value, (str, bytes)) else str(value)
+    text = repr(value) if isinstance(value, (str, bytes)) else " ".join(str(value).split())
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
@@ -203,6 +222,8 @@ def _fixed_bytes(array: pa.Array, kind: pa.DataType) -> pa.Array:
     def convert(part: pa.Array, _: pa.DataType) -> pa.Array:
         return _require(pc.equal(pc.binary_length(part), kind.byte_width), part.cast(kind))
 
+    if types.is_binary_view(array.type):  # of which Arrow does not know the lengths
+        array = array.cast(pa.large_binary())
     return _leaf(array, kind, convert)
 
 
@@ -243,6 +264,8 @@ def _decoded(array: pa.DictionaryArray) -> pa.Array:
 
 
 def _list(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_fixed_size_list(kind) and not kind.list_size:  # at which Arrow divides by zero
+        raise Misfit("lists of one value or more", array.type)
     lengths = _lengths(array)
     item = kind.value_field
     try:
@@ -311,7 +334,7 @@ def _struct(array: pa.StructArray, kind: pa.DataType) -> pa.Array:
 def _field(array: pa.Array, field: pa.Field, absent: pa.Array | None = None) -> pa.Array:
     """Values in the type of a field. Those that are `absent`, in structs that are null, are null too."""
     found = cast(array, field.type)
-    if not field.nullable and found.null_count:
+    if not field.nullable and has_nulls(found):
         missing = found.is_null() if absent is None else pc.and_not(found.is_null(), absent)
         place = pc.index(missing, pa.scalar(value=True)).as_py()
         if place >= 0:

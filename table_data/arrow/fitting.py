@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_core.format.blobs import as_bytes, is_blob
 from table_data.arrow.dictionaries import widened
-from table_data.arrow.exact import Misfit, cast, is_same
+from table_data.arrow.exact import Misfit, cast, has_nulls, is_kept
 from table_data.arrow.intake import Refusals, refused_as_such, validated
 from table_data.arrow.memory import readable_by_lance
 from table_data.errors import InvalidCall, SchemaMismatch
@@ -79,6 +79,8 @@ def fit(
             nulls, by the schema or by `required`. Lance itself does not refuse such nulls.
     """
     names = rows.schema.names
+    if not names and rows.num_rows:
+        raise SchemaMismatch(f"expected columns, found none in {rows.num_rows} rows")
     check_columns(names, schema, filled)
     given = set(names)
     if not checked:
@@ -89,8 +91,8 @@ def fit(
             columns.append(pa.nulls(rows.num_rows, wanted.type))
             continue
         column = _cast(rows.column(wanted.name), wanted, first_row)
-        if (not wanted.nullable or wanted.name in required) and column.null_count:
-            raise _null(wanted.name, column, first_row)
+        if (not wanted.nullable or wanted.name in required) and has_nulls(column):
+            raise _null(wanted.name, column.is_null(), first_row)
         columns.append(readable_by_lance(column))
     return type(rows).from_arrays(columns, schema=schema)
 
@@ -197,7 +199,7 @@ def with_blobs(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, first_row: int | None) -> pa.Array | pa.ChunkedArray:
-    if is_same(column.type, field.type):
+    if is_kept(column.type, field.type):
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     row, found = first_row or 0, []
@@ -212,11 +214,11 @@ def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, first_row: int | 
     return pa.chunked_array(found, field.type) if isinstance(column, pa.ChunkedArray) else found[0]
 
 
-def _null(name: str, column: pa.Array | pa.ChunkedArray, first_row: int | None) -> SchemaMismatch:
-    place = pc.index(column.is_null(), pa.scalar(value=True)).as_py()
+def _null(name: str, nulls: pa.Array | pa.ChunkedArray, first_row: int | None) -> SchemaMismatch:
+    place = pc.index(nulls, pa.scalar(value=True)).as_py()
     row = "" if first_row is None else f", row {first_row + place + 1}"
     return SchemaMismatch(
-        f"column {name[:80]!r}{row}: expected no nulls, found {column.null_count} nulls among {len(column)} rows"
+        f"column {name[:80]!r}{row}: expected no nulls, found {pc.sum(nulls)} nulls among {len(nulls)} rows"
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import lance
@@ -13,7 +15,7 @@ import pyarrow as pa
 
 from lance_core.format.blobs import is_blob
 from table_data.arrow.exact import Misfit
-from table_data.arrow.python_values import array_of
+from table_data.arrow.python_values import array_of, of_numpy
 from table_data.errors import InvalidCall, SchemaMismatch
 
 Rows: TypeAlias = pa.Table | pa.RecordBatchReader
@@ -50,7 +52,10 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> Rows:
         _check_no_objects(data)
     kind = type(data)  # the columns of a frame may be attributes of it
     if hasattr(kind, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        try:
+            return pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowInvalid as error:
+            raise InvalidCall(f"rows of type {kind.__name__}: expected columns of types of Arrow: {error}") from None
     if hasattr(kind, "to_reader"):
         return data.to_reader()
     if hasattr(kind, "scanner"):
@@ -67,18 +72,29 @@ def _is_of(module: str, name: str, data: Any) -> bool:
 
 
 def _of_dicts(rows: Sequence[Any], schema: pa.Schema | None) -> pa.Table:
-    for number, row in enumerate(rows, 1):
-        if type(row) is not dict and not isinstance(row, Mapping):
-            raise InvalidCall(f"row {number}: expected a dict, found {type(row).__name__}")
-    names = list(dict.fromkeys(chain.from_iterable(rows)))
     if not rows:
         return pa.table({}) if schema is None else schema.empty_table()
+    only_dicts = set(map(type, rows)) == {dict}
+    for number, row in enumerate([] if only_dicts else rows, 1):
+        if not isinstance(row, Mapping):
+            raise InvalidCall(f"row {number}: expected a dict, found {type(row).__name__}")
+    names = list(rows[0])
+    if len(set(names).union(*rows)) > len(names):
+        names = list(dict.fromkeys(chain.from_iterable(rows)))
     if not names:
         raise InvalidCall(f"expected columns, found none in {len(rows)} rows")
     if schema is not None and (unknown := set(names).difference(schema.names)):
         number, name = next((number, name) for number, row in enumerate(rows, 1) for name in row if name in unknown)
         raise SchemaMismatch(f"row {number}: expected columns {_some(schema.names)}, found {name!r}")
-    return _table({name: [row.get(name) for row in rows] for name in names}, schema)
+    return _table({name: _values(rows, name, only_dicts=only_dicts) for name in names}, schema)
+
+
+def _values(rows: Sequence[Mapping[str, Any]], name: str, *, only_dicts: bool) -> list[Any]:
+    """The values of a key, None where a row does not have it. Other mappings may make values for such keys."""
+    if only_dicts:
+        with suppress(KeyError):
+            return list(map(itemgetter(name), rows))  # in half the time
+    return [row.get(name) for row in rows]
 
 
 def _of_columns(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
@@ -90,10 +106,15 @@ def _of_columns(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Tabl
 def _of_pandas(frame: Any, schema: pa.Schema | None) -> pa.Table:
     """An index without a name is no column. One with a name is, unless there is a column of this name."""
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    names = [*named, *frame.columns]
+    for name in names:
+        _check_name(name)
+    if len(set(names)) < len(names):
+        raise InvalidCall(f"expected columns with different names, found {names!r:.200}")
     if named:
         frame = frame.reset_index(level=named)
-    if not frame.columns.is_unique:
-        raise InvalidCall(f"expected columns with different names, found {list(frame.columns)!r:.200}")
+    if not names and len(frame):
+        raise InvalidCall(f"expected columns, found none in {len(frame)} rows")
     return _table({name: frame[name] for name in frame.columns}, schema)
 
 
@@ -108,8 +129,7 @@ def _table(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
     kinds = {} if schema is None else {field.name: field.type for field in schema if not is_blob(field)}
     found: dict[str, _Column] = {}
     for name, values in columns.items():
-        if not isinstance(name, str):
-            raise InvalidCall(f"column {name!r:.80}: expected a text as its name, found {type(name).__name__}")
+        _check_name(name)
         try:
             found[name] = _column(values, kinds.get(name))
         except Misfit as misfit:
@@ -117,7 +137,15 @@ def _table(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
     lengths = {name: len(column) for name, column in found.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidCall(f"expected columns of one length, found {_some(lengths.items())}")
-    return pa.table(found)
+    try:
+        return pa.table(found)
+    except UnicodeEncodeError as error:
+        raise InvalidCall(f"column {error.object!r:.80}: expected a name in UTF-8: {error.reason}") from None
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidCall(f"column {name!r:.80}: expected a text as its name, found {type(name).__name__}")
 
 
 def _column(values: Any, kind: pa.DataType | None) -> _Column:
@@ -128,11 +156,13 @@ def _column(values: Any, kind: pa.DataType | None) -> _Column:
         return _of_numpy(values, kind)
     if _is_of("pandas", "Series", values) or _is_of("pandas", "Index", values):
         return _of_series(values, kind)
+    if _is_of("pandas.api.extensions", "ExtensionArray", values):
+        return _of_series(sys.modules["pandas"].Series(values), kind)
     if _is_of("polars", "Series", values) and values.dtype == sys.modules["polars"].Object:
         raise Misfit("values of Arrow", "objects of Python")
     if hasattr(type(values), "__arrow_c_stream__"):
         return pa.chunked_array(values)
-    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, bytearray, Mapping, set, frozenset)) or not isinstance(values, Iterable):
         raise Misfit("a list or an array of values", type(values).__name__)
     return array_of(values if isinstance(values, (list, tuple)) else list(values), kind)
 
@@ -143,15 +173,19 @@ def _of_numpy(values: np.ndarray[Any, Any], kind: pa.DataType | None) -> _Column
         raise Misfit("an array of one or two dimensions", f"one of {values.ndim}")
     if values.dtype == object:
         return array_of(list(values), kind)
-    try:
-        found = pa.array(values.ravel())
-    except (pa.ArrowException, ValueError, TypeError):
-        raise Misfit("values of Arrow", f"an array of {values.dtype}") from None
-    return found if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(found, values.shape[1])
+    if values.ndim == 1:
+        return of_numpy(values)
+    if not values.shape[1]:
+        raise Misfit("vectors of one value or more", f"an array of the shape {values.shape}")
+    return pa.FixedSizeListArray.from_arrays(of_numpy(values.ravel()), values.shape[1])
 
 
 def _of_series(values: Any, kind: pa.DataType | None) -> _Column:
     """A column of pandas, whose missing values are null."""
+    if _is_of("pandas", "SparseDtype", values.dtype):
+        values = values.sparse.to_dense()
+    if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype == object:
         missing = values.isna()
         given = values.tolist()

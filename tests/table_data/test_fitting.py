@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from table_data.arrow.fitting import fit
+from table_data.arrow.fitting import fit, for_lance
 from table_data.arrow.sources import rows_of
 from table_data.errors import InvalidCall, SchemaMismatch
 
@@ -148,10 +148,14 @@ def test_what_a_null_hides_is_not_looked_at() -> None:
     assert fitted(pa.dictionary(pa.int32(), pa.int32()), unused) == [1, 1]
 
 
-def test_a_null_of_a_dictionary_is_one() -> None:
-    words = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+@pytest.mark.parametrize("kind", [pa.string(), WORDS], ids=str)
+def test_a_null_of_a_dictionary_is_one(kind: pa.DataType) -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["a", None]))
     with pytest.raises(SchemaMismatch, match="column 'c', row 2: expected no nulls, found 1 nulls among 2 rows"):
-        fit(pa.table({"c": words}), pa.schema([pa.field("c", pa.string(), nullable=False)]))
+        fit(pa.table({"c": words}), pa.schema([pa.field("c", kind, nullable=False)]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), words)
+    with pytest.raises(SchemaMismatch, match=r"column 'c', row 2: expected .* that is not null, found null"):
+        fit(pa.table({"c": lists}), pa.schema([("c", pa.list_(pa.field("item", kind, nullable=False)))]))
 
 
 @pytest.mark.parametrize(
@@ -167,6 +171,29 @@ def test_nulls_inside(kind: pa.DataType, values: list[Any], path: str) -> None:
     with pytest.raises(SchemaMismatch, match=f"column '{path}', row 3: expected int32 that is not null, found null"):
         fit(pa.table({"c": loose}), pa.schema([("c", kind)]))
     assert fitted(kind, loose[:2]) == loose[:2].to_pylist()
+    same = pa.array(values, kind)  # which Arrow makes, and validates
+    with pytest.raises(SchemaMismatch, match=f"column '{path}', row 3: expected int32 that is not null, found null"):
+        fit(pa.table({"c": same}), pa.schema([("c", kind)]))
+    assert fitted(kind, same[:2]) == loose[:2].to_pylist()
+
+
+def test_types_of_arrow_with_few_functions() -> None:
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8()))
+    assert fitted(pa.bool_(), flags) == [True, False]
+    with pytest.raises(SchemaMismatch, match="column 'c': expected int8, found bool"):
+        fitted(pa.int8(), flags)
+    assert fitted(pa.binary(2), pa.array([b"ab", None], pa.binary_view())) == [b"ab", None]
+    with pytest.raises(SchemaMismatch, match="column 'c', row 1: expected fixed_size_binary"):
+        fitted(pa.binary(2), pa.array([b"abc"], pa.binary_view()))
+    with pytest.raises(SchemaMismatch, match="column 'c': expected lists of one value or more, found list"):
+        fitted(pa.list_(pa.float32(), 0), pa.array([[], []], pa.list_(pa.float32())))
+
+
+@pytest.mark.parametrize("make", [pa.Table.to_reader, lambda rows: rows], ids=["reader", "table"])
+def test_rows_without_columns(make: Any) -> None:
+    rows = pa.table({"other": [1, 2]}).select([])
+    with pytest.raises(SchemaMismatch, match="expected columns, found none in 2 rows"):
+        pa.table(for_lance(rows_of(make(rows)), [], schema=pa.schema([("c", pa.int64())]), filled={"c"}))
 
 
 # -- values of Python
@@ -250,6 +277,116 @@ def test_values_of_no_one_type(values: list[Any]) -> None:
             rows_of(data)
 
 
+ARRAYS: list[tuple[pa.DataType, list[Any], Any]] = [
+    (
+        pa.list_(pa.int64()),
+        [np.array([2**53 + 1]), np.array([1, 2], np.uint8), np.array([])],
+        [[2**53 + 1], [1, 2], []],
+    ),
+    (pa.list_(pa.int64()), [np.array([2**53 + 1]), np.array([2.0])], "row 2: .*outside of the range"),
+    (pa.list_(pa.float64()), [np.array([2**53 + 1]), np.array([0.5])], "row 2: .*outside of the range"),
+    (pa.list_(pa.int64()), [np.array([7]), np.array([True])], "row 2: expected values of one type, as int, found bool"),
+    (
+        pa.list_(pa.string()),
+        [np.array(["a"]), np.array([5])],
+        "row 2: expected values of one type, as str, found int 5",
+    ),
+    (pa.list_(pa.float64()), [np.array([2**64 - 1], np.uint64), np.array([-1])], "row 1: expected double"),
+    (pa.list_(pa.int64()), [np.array([5], np.uint64), np.array([-1])], [[5], [-1]]),
+    (pa.list_(pa.float32(), 2), [np.ma.array([1.0, 9.0], mask=[0, 1])] * 2, [[1.0, None]] * 2),
+    (pa.list_(pa.int32()), [np.array([1, 2], ">i4")], [[1, 2]]),
+    (pa.list_(pa.float64()), [np.array([1j])], "expected values of Arrow, found an array of complex128"),
+    (pa.list_(pa.list_(pa.float32())), [np.ones((1, 2)), None], [[[1.0, 1.0]], None]),
+    (pa.list_(pa.float32()), [np.array(1.0)], "row 1: expected lists, found float64"),
+    (pa.float64(), [np.array(1.5), 2.0], [1.5, 2.0]),
+    (pa.float64(), [np.uint64(2**64 - 1), 1.5], "row 1: .*18446744073709551615"),
+    (pa.float64(), [np.float16(0.5), 1e300, np.float32(2)], [0.5, 1e300, 2.0]),
+    (pa.float64(), [2**70, 1.5], "row 1: .*1180591620717411303424"),
+    (pa.uint64(), [np.uint64(2**64 - 1), 7], [2**64 - 1, 7]),
+    (pa.decimal128(5, 1), [1, Decimal("Infinity")], "row 2: .*Infinity"),
+    (pa.string(), ["a", "\ud800"], r"row 2: .*ud800"),
+    (pa.list_(pa.int64()), [[1], np.ma.masked], [[1], None]),
+]
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+@pytest.mark.parametrize(("kind", "values", "expected"), ARRAYS, ids=lambda each: str(each)[:40])
+def test_values_that_numpy_or_pyarrow_would_change(
+    kind: pa.DataType, values: list[Any], expected: Any, form: str
+) -> None:
+    data: Any = {"c": values} if form == "columns" else [{"c": value} for value in values]
+    schema = pa.schema([("c", kind)])
+    if not isinstance(expected, str):
+        assert fit(rows_of(data, schema), schema)["c"].to_pylist() == expected
+        return
+    with pytest.raises(SchemaMismatch, match=f"^column 'c'(, )?(: )?{expected}"):
+        fit(rows_of(data, schema), schema)
+
+
+MICROSECONDS = pa.timestamp("us")
+
+
+@pytest.mark.parametrize("unit", ["W", "D", "h", "m", "s", "ms", "us", "ns", "25s"])
+def test_times_of_numpy_in_each_unit(unit: str) -> None:
+    """Those that Arrow does not have are times in seconds, a multiple of a unit is what it is."""
+    day = np.datetime64("2020-01-02", unit)
+    other = np.datetime64("NaT")
+    for values in (np.array([day, other]), [day, None], [other, day, other], np.array([[day, other]])):
+        kind = pa.list_(MICROSECONDS, 2) if getattr(values, "ndim", 1) == 2 else MICROSECONDS
+        schema = pa.schema([("c", kind)])
+        [found, *_] = fit(rows_of({"c": values}, schema), schema)["c"].to_pylist()
+        found = found[0] if isinstance(found, list) else found
+        assert found in {day.astype("M8[us]").item(), None}
+    long = np.timedelta64(3, unit)
+    for values in (np.array([long]), [long, None]):
+        schema = pa.schema([("c", pa.duration("us"))])
+        expected = None if unit == "ns" else long.astype("m8[us]").item()
+        if expected is None:
+            with pytest.raises(SchemaMismatch, match=r"row 1: expected duration\[us\]"):
+                fit(rows_of({"c": values}, schema), schema)
+        else:
+            assert fit(rows_of({"c": values}, schema), schema)["c"][0].as_py() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (
+            [np.datetime64("2020-01-01", "s"), np.datetime64(1, "ns")],
+            r"row 2: expected .*\[s\], found datetime64\[ns\]",
+        ),
+        ([NOON, np.datetime64(1, "ns")], r"row 2: expected .* as datetime, found datetime64\[ns\]"),
+        ([None, np.timedelta64(1, "ns"), dt.timedelta(1)], r"row 3: expected .*\[ns\], found timedelta"),
+        ([np.timedelta64(1, "s"), 5], "row 2: expected values of one type, as timedelta, found int"),
+        (np.array(["2020"], "M8[Y]"), r"expected values of Arrow, found an array of datetime64\[Y\]"),
+        (np.array([1], "m8[ps]"), r"expected values of Arrow, found an array of timedelta64\[ps\]"),
+        (np.array([2**60], "M8[h]"), r"expected values of Arrow, found an array of datetime64\[h\]"),
+        (np.zeros((2, 0)), "expected vectors of one value or more"),
+        (bytearray(b"ab"), "expected a list or an array of values, found bytearray"),
+    ],
+)
+def test_times_and_arrays_that_are_refused(values: Any, reason: str) -> None:
+    for kind in (None, MICROSECONDS):
+        schema = None if kind is None else pa.schema([("c", kind)])
+        with pytest.raises(SchemaMismatch, match=f"^column 'c'(, )?(: )?{reason}"):
+            rows_of({"c": values}, schema)
+
+
+def test_pairs_of_a_map() -> None:
+    schema = pa.schema([("c", pa.map_(pa.string(), pa.int32()))])
+    assert rows_of([{"c": [["k", 1]]}], schema)["c"].to_pylist() == [[("k", 1)]]
+    with pytest.raises(SchemaMismatch, match="column 'c', row 2: expected keys that are not null, found null"):
+        rows_of([{"c": {}}, {"c": [(None, 1)]}], schema)
+
+
+def test_missing_values_of_pandas_at_any_depth() -> None:
+    pandas = pytest.importorskip("pandas")
+    schema = pa.schema([("c", pa.list_(PAIR))])
+    rows = [{"c": pandas.NA}, {"c": [pandas.NA, {"a": pandas.NA, "b": pandas.NaT}]}]
+    assert rows_of(rows, schema)["c"].to_pylist() == [None, [None, {"a": None, "b": None}]]
+    assert rows_of({"c": [pandas.NA, [1]]})["c"].to_pylist() == [None, [1]]
+
+
 def test_types_that_are_found() -> None:
     pandas = pytest.importorskip("pandas")
     for values, kind in (
@@ -280,6 +417,8 @@ def test_types_that_are_found() -> None:
         ({"id": np.zeros((1, 1, 1))}, "column 'id': expected an array of one or two dimensions, found one of 3"),
         ({"id": np.array([1j])}, "column 'id': expected values of Arrow, found an array of complex128"),
         (5, "rows of type int: expected Arrow data"),
+        ({"\ud800": [1]}, r"column '\\ud800': expected a name in UTF-8"),
+        ([{"id": 1}, None], "row 2: expected a dict, found NoneType"),
     ],
 )
 def test_rows_that_are_none(data: Any, reason: str) -> None:
@@ -323,6 +462,18 @@ class TestPandas:
         assert rows_of(frame.set_index(["k", "n"])).to_pydict() == {"k": ["a", "b", "c"], "n": [1, 2, 3]}
         assert rows_of(frame.rename_axis("row")).to_pydict()["row"] == [0, 1, 2]
 
+    def test_columns_of_other_kinds(self) -> None:
+        pd = self.pandas
+        for column, kind, expected in (
+            (pd.arrays.SparseArray([1.0, np.nan, 2.0]), pa.int64(), [1, None, 2]),
+            (np.array([1, 2], ">i8"), pa.int64(), [1, 2]),
+            (pd.Categorical(["a", None]), pa.string(), ["a", None]),
+            (pd.array([1, None], dtype="Int64"), pa.int32(), [1, None]),
+        ):
+            schema = pa.schema([("c", kind)])
+            for data in (pd.DataFrame({"c": column}), {"c": column}):
+                assert fit(rows_of(data, schema), schema)["c"].to_pylist() == expected
+
     def test_columns_with_names_of_methods(self) -> None:
         names = ["scanner", "to_reader", "__arrow_c_stream__", "schema", "isna", "index"]
         assert rows_of(self.pandas.DataFrame({name: [1] for name in names})).schema.names == names
@@ -332,6 +483,12 @@ class TestPandas:
         [
             (lambda pd: pd.DataFrame([[1, 2]]), "column 0: expected a text as its name, found int"),
             (lambda pd: pd.DataFrame([[1, 2]], columns=["a", "a"]), "expected columns with different names"),
+            (lambda pd: pd.DataFrame({"a": [1]}).rename_axis(5), "column 5: expected a text as its name, found int"),
+            (
+                lambda pd: pd.DataFrame({"v": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)], names=["a", "a"])),
+                r"expected columns with different names, found \['a', 'a', 'v'\]",
+            ),
+            (lambda pd: pd.DataFrame(index=[1, 2]), "expected columns, found none in 2 rows"),
             (
                 lambda pd: pd.DataFrame({"o": [1, "a"]}),
                 "column 'o', row 2: expected values of one type, as int, found str",
@@ -384,3 +541,10 @@ class TestPolars:
         frame = self.polars.DataFrame({"o": self.polars.Series([object()], dtype=self.polars.Object)})
         with pytest.raises(InvalidCall, match="column 'o': expected values of Arrow, found objects of Python"):
             rows_of(frame)
+
+    def test_what_is_no_frame_or_no_type_of_arrow(self) -> None:
+        pl = self.polars
+        for data in (pl.Series([1]), pl.DataFrame({"c": pl.Series([5], dtype=pl.Int128)})):
+            reason = f"rows of type {type(data).__name__}: expected columns of types of Arrow"
+            with pytest.raises(InvalidCall, match=reason):
+                rows_of(data)
