@@ -100,9 +100,10 @@ class RowWriter:
             WorkFailed: The files could not be written.
         """
         with explained(f"{self.name}: {self.mode}"):
+            dataset = self._dataset()
             with named(self.name):
-                rows = rows_of(data, self.schema)
-            return self.write_parts([rows] if isinstance(rows, pa.Table) else rows)
+                rows = rows_of(data, self.schema if dataset is None else dataset.schema)
+            return self._write([rows] if isinstance(rows, pa.Table) else rows, dataset)
 
     def write_parts(self, parts: Iterable[ArrowRows]) -> WrittenRows:
         """Write Arrow tables or batches as one stream, see `write`. The types of a column may differ among them.
@@ -110,18 +111,7 @@ class RowWriter:
         Raises `InvalidCall` if the types differ although neither the table nor `schema` says which ones to take.
         """
         with explained(f"{self.name}: {self.mode}"):
-            if self.mode == "append":
-                dataset = self._opened()
-                operation: Append | Overwrite = write_fitted(
-                    self.name,
-                    parts,
-                    dataset.schema,
-                    lambda rows: Append(staging.stage_rows(dataset, rows, checked=True)),
-                )
-            else:
-                wide = None if self.schema is None else widened(self.schema)
-                operation = write_fitted(self.name, parts, wide, self._whole_table)
-        return WrittenRows.of(operation)
+            return self._write(parts, self._dataset())
 
     def joined(self, parts: Sequence[WrittenRows]) -> Append | Overwrite:
         """One operation of all parts. Without parts, rows of the whole table are none, of `schema`.
@@ -143,12 +133,25 @@ class RowWriter:
                 raise InvalidCall(f"expected the same columns in all parts, found {found}: give a schema")
         return replace(first, fragments=fragments)
 
+    def _write(self, parts: Iterable[ArrowRows], dataset: lance.LanceDataset | None) -> WrittenRows:
+        if dataset is None:
+            wide = None if self.schema is None else widened(self.schema)
+            return WrittenRows.of(write_fitted(self.name, parts, wide, self._whole_table))
+
+        def append(rows: pa.RecordBatchReader) -> Append:
+            return Append(staging.stage_rows(dataset, rows, checked=True))
+
+        return WrittenRows.of(write_fitted(self.name, parts, dataset.schema, append))
+
     def _whole_table(self, data: Any) -> Overwrite:
         return staging.stage_table(
             self.uri, data, self.schema, self.data_version, self.storage_options, exists=self.exists, checked=True
         )
 
-    def _opened(self) -> lance.LanceDataset:
+    def _dataset(self) -> lance.LanceDataset | None:
+        """The version that rows are appended to; None if they are a whole table."""
+        if self.mode != "append":
+            return None
         match self.base:
             case DatasetSource() as source:
                 return source.open()

@@ -22,8 +22,10 @@ def check_storable(schema: pa.Schema, data_version: str) -> None:
     Also for a name that a column cannot have. Fields of structs can have any.
     """
     for name in schema.names:
-        if not name or any(sign in name for sign in ".`\0"):
-            raise InvalidCall(f"column {name[:80]!r}: expected a name that is not empty and has no '.', '`' and NUL")
+        if name in {"", "*"} or any(sign in name for sign in ".`\0"):
+            raise InvalidCall(
+                f"column {name[:80]!r}: expected a name that is not empty, is not '*', and has no '.', '`' and NUL"
+            )
     check_readable_types(schema, data_version)
     try:
         schema_fields(schema)

@@ -164,6 +164,19 @@ def test_over_http(scene: Scene) -> None:
     assert scene.catalog.read("t").to_pylist() == [ROW]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_values_of_python_have_the_types_of_the_table(local: Scene, way: str) -> None:
+    """Also where pyarrow would find another type for them."""
+    column = pa.map_(pa.string(), pa.list_(pa.uint64()))
+    schema = pa.schema([*SCHEMA, ("m", column)])
+    rows = [{"id": 1, "m": {"a": [2**64 - 1]}}, {"id": 2, "m": {"b": []}}]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.client.test_values.SCHEMA", schema)
+        WAYS[way](local, rows)
+    found = local.catalog.read("t").sort_by("id")
+    assert found["m"].to_pylist() == [[("a", [2**64 - 1])], [("b", [])]]
+
+
 def test_a_key_of_another_type_matches(local: Scene) -> None:
     local.catalog.create("t", {"id": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
     with local.catalog.begin() as tx:
@@ -224,6 +237,12 @@ def test_values_of_an_update(local: Scene) -> None:
     ):
         with pytest.raises(InvalidCall, match=found), local.catalog.begin() as tx:
             tx.update("t", values)
+
+
+@pytest.mark.parametrize("name", ["*", "", "a.b", "`", "a\0b"])
+def test_names_by_which_no_column_is_found(local: Scene, name: str) -> None:
+    with pytest.raises(InvalidCall, match=r"column .*: expected a name that is not empty, is not '\*'|without NUL"):
+        local.catalog.create("t", {name: [1], "v": [1]})
 
 
 def test_a_name_that_is_taken(local: Scene) -> None:
