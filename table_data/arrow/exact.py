@@ -161,6 +161,12 @@ def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return _leaf(array, kind, lambda part, _: part.cast(kind))
 
 
+def _texts(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts or bytes. Of a part of an array Arrow takes the place in the whole for its length, so it is copied."""
+    is_large = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    return _plain(pa.concat_arrays([array]) if is_large and array.offset else array, kind)
+
+
 def _and_back(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Values that are the same when they are cast back."""
 
@@ -390,8 +396,8 @@ _CASTS: Final[tuple[tuple[_IsKind, _IsKind, _Convert], ...]] = (
     (types.is_decimal, types.is_integer, _plain),
     (types.is_decimal, types.is_floating, _and_back),
     (types.is_decimal, types.is_decimal, _plain),
-    (is_text, is_text, _plain),
-    (is_bytes, is_bytes, _plain),
+    (is_text, is_text, _texts),
+    (is_bytes, is_bytes, _texts),
     (types.is_fixed_size_binary, is_bytes, _plain),
     (lambda kind: is_bytes(kind) or types.is_fixed_size_binary(kind), types.is_fixed_size_binary, _fixed_bytes),
     (types.is_date, types.is_date, _and_back),

@@ -193,7 +193,7 @@ def test_types_of_arrow_with_few_functions() -> None:
 def test_rows_without_columns(make: Any) -> None:
     rows = pa.table({"other": [1, 2]}).select([])
     with pytest.raises(SchemaMismatch, match="expected columns, found none in 2 rows"):
-        pa.table(for_lance(rows_of(make(rows)), [], schema=pa.schema([("c", pa.int64())]), filled={"c"}))
+        next(iter(for_lance(rows_of(make(rows)), [], schema=pa.schema([("c", pa.int64())]), filled={"c"})))
 
 
 # -- values of Python
@@ -293,7 +293,7 @@ ARRAYS: list[tuple[pa.DataType, list[Any], Any]] = [
     ),
     (pa.list_(pa.float64()), [np.array([2**64 - 1], np.uint64), np.array([-1])], "row 1: expected double"),
     (pa.list_(pa.int64()), [np.array([5], np.uint64), np.array([-1])], [[5], [-1]]),
-    (pa.list_(pa.float32(), 2), [np.ma.array([1.0, 9.0], mask=[0, 1])] * 2, [[1.0, None]] * 2),
+    (pa.list_(pa.float32(), 2), [np.ma.array([1.0, 9.0], mask=[False, True])] * 2, [[1.0, None]] * 2),
     (pa.list_(pa.int32()), [np.array([1, 2], ">i4")], [[1, 2]]),
     (pa.list_(pa.float64()), [np.array([1j])], "expected values of Arrow, found an array of complex128"),
     (pa.list_(pa.list_(pa.float32())), [np.ones((1, 2)), None], [[[1.0, 1.0]], None]),
@@ -327,7 +327,7 @@ MICROSECONDS = pa.timestamp("us")
 
 
 @pytest.mark.parametrize("unit", ["W", "D", "h", "m", "s", "ms", "us", "ns", "25s"])
-def test_times_of_numpy_in_each_unit(unit: str) -> None:
+def test_times_of_numpy_in_each_unit(unit: Any) -> None:
     """Those that Arrow does not have are times in seconds, a multiple of a unit is what it is."""
     day = np.datetime64("2020-01-02", unit)
     other = np.datetime64("NaT")
@@ -338,14 +338,14 @@ def test_times_of_numpy_in_each_unit(unit: str) -> None:
         found = found[0] if isinstance(found, list) else found
         assert found in {day.astype("M8[us]").item(), None}
     long = np.timedelta64(3, unit)
-    for values in (np.array([long]), [long, None]):
+    for lengths in (np.array([long]), [long, None]):
         schema = pa.schema([("c", pa.duration("us"))])
         expected = None if unit == "ns" else long.astype("m8[us]").item()
         if expected is None:
             with pytest.raises(SchemaMismatch, match=r"row 1: expected duration\[us\]"):
-                fit(rows_of({"c": values}, schema), schema)
+                fit(rows_of({"c": lengths}, schema), schema)
         else:
-            assert fit(rows_of({"c": values}, schema), schema)["c"][0].as_py() == expected
+            assert fit(rows_of({"c": lengths}, schema), schema)["c"][0].as_py() == expected
 
 
 @pytest.mark.parametrize(
