@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from namespace_client.access import CatalogAccess
-from table_data.arrow.batch_sizes import BATCH_BYTES
+from table_data.arrow.batch_sizes import table_of
 from table_data.batch_operations import VersionIdentity
 from table_data.pinned_datasets import DatasetSource
 from table_data.pylance_errors import explained
@@ -87,9 +87,7 @@ class TableReader:
         """
         chosen = None if columns is None else list(columns)
         with explained(f"read of {self._changes.name}"):
-            return self.to_pylance().to_table(
-                columns=chosen, filter=filter, **{"batch_size_bytes": BATCH_BYTES, **options}
-            )
+            return table_of(self.to_pylance(), columns=chosen, filter=filter, **options)
 
     def count_rows(self, filter: Any = None) -> int:  # noqa: A002 - the name in pylance
         """The number of rows, or of the rows that match a filter."""

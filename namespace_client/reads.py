@@ -121,14 +121,14 @@ class CatalogReads:
         Raises:
             InvalidCall: The table has no version, or no such column, or the filter is none.
         """
-        from table_data.arrow.batch_sizes import BATCH_BYTES
+        from table_data.arrow.batch_sizes import table_of
         from table_data.pylance_errors import explained
 
         opened = self._open(table, branch, tag, version)
         with explained(f"read of {Name(opened.state.id)}"):
             opened.require_head()
             chosen = None if columns is None else list(columns)
-            return opened.dataset().to_table(columns=chosen, filter=filter, limit=limit, batch_size_bytes=BATCH_BYTES)
+            return table_of(opened.dataset(), columns=chosen, filter=filter, limit=limit)
 
     def search(
         self,

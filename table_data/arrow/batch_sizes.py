@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
+import lance
 import pyarrow as pa
 
 BATCH_BYTES: Final = 64 << 20
@@ -12,6 +13,38 @@ BATCH_BYTES: Final = 64 << 20
 _BATCH_BITS: Final = 8 * (4 << 20)
 _DEFAULT: Final = 8192
 _MOST: Final = 65_536
+_FEW: Final = 64
+_TOO_LONG: Final = "Offset overflow"
+"""What pylance says of a column of a batch with more than 2 GiB. It guesses the bytes of the first batch from those
+that are stored, which are far fewer where values are the same."""
+
+
+def table_of(dataset: lance.LanceDataset, **options: Any) -> pa.Table:
+    """The rows of a scan, in chunks of less than 2 GiB; in those of few rows where that takes another scan."""
+    options = {"batch_size_bytes": BATCH_BYTES, **options}
+    try:
+        return dataset.to_table(**options)
+    except Exception as error:
+        if _TOO_LONG not in str(error):
+            raise
+        return dataset.to_table(**{**options, "batch_size": _FEW})
+
+
+def in_fewer_rows(
+    batches: Iterable[pa.RecordBatch], again: Callable[[int], Iterable[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a scan. Where a column of the first one is too long: those of `again`, which has so many rows."""
+    left = iter(batches)
+    try:
+        first = next(left, None)
+    except Exception as error:
+        if _TOO_LONG not in str(error):
+            raise
+        yield from again(_FEW)
+        return
+    if first is not None:
+        yield first
+        yield from left
 
 
 def batch_rows(schema: pa.Schema, expressions: Iterable[str] | None) -> int | None:

@@ -10,7 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from table_data.arrow.batch_sizes import BATCH_BYTES, batch_rows
+from table_data.arrow.batch_sizes import BATCH_BYTES, batch_rows, in_fewer_rows
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import OverflowCheck
 from table_data.staging.sql_casts import cast_expressions
@@ -46,9 +46,9 @@ def matching_rows(
     found = None if where is None or rows * len(expressions) < _MANY else _few(dataset, where)
     few = found is not None and bool(found.num_rows) and _runs(found) * _ROWS_PER_RUN <= rows
 
-    def read(columns: Mapping[str, str]) -> pa.RecordBatchReader:
+    def read(columns: Mapping[str, str], most: int | None = None) -> pa.RecordBatchReader:
         computed = {**columns, **check.columns}
-        return _taken(dataset, computed, found) if few else _scanner(dataset, computed, where).to_reader()
+        return _taken(dataset, computed, found) if few else _scanner(dataset, computed, where, most).to_reader()
 
     if found is None or found.num_rows:
         matching = read(expressions)
@@ -57,7 +57,7 @@ def matching_rows(
         if casts:
             matching = read({**expressions, **casts})
         some = False
-        for batch in matching:
+        for batch in in_fewer_rows(matching, lambda most: read({**expressions, **casts}, most)):
             some = some or bool(batch.num_rows)
             yield check.check(batch)
         if some:
@@ -69,13 +69,15 @@ def matching_rows(
         _scanner(dataset, {**expressions, **casts}, where).explain_plan()
 
 
-def _scanner(dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None) -> lance.LanceScanner:
+def _scanner(
+    dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None, most: int | None = None
+) -> lance.LanceScanner:
     return dataset.scanner(
         columns=dict(columns),
         filter=where,
         with_row_address=True,
         with_row_id=dataset.has_stable_row_ids,
-        batch_size=batch_rows(dataset.schema, None),
+        batch_size=most or batch_rows(dataset.schema, None),
         batch_size_bytes=BATCH_BYTES,
         fragment_readahead=_FRAGMENTS_AHEAD,
     )

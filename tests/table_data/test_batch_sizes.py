@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
-from table_data.arrow.batch_sizes import batch_rows
+from table_data.arrow.batch_sizes import BATCH_BYTES, batch_rows, in_fewer_rows, table_of
 
 SCHEMA = pa.schema(
     {
@@ -38,3 +40,39 @@ def test_a_batch_stays_within_its_bytes() -> None:
     assert batch_rows(NARROW, [f"column{number:03}" for number in range(16)]) == 32_768
     assert batch_rows(NARROW, [f"column{number:03}" for number in range(32)]) == 16_384
     assert batch_rows(NARROW, None) is None
+
+
+def test_a_column_of_a_batch_that_is_too_long_is_read_in_fewer_rows() -> None:
+    """Pylance guesses the bytes of the first batch. To make it wrong takes more than 2 GiB."""
+    asked: list[int | None] = []
+
+    class Dataset:
+        """One whose batches are too long unless they have few rows."""
+
+        def to_table(self, *, batch_size: int | None = None, batch_size_bytes: int, columns: list[str]) -> pa.Table:
+            asked.append(batch_size)
+            if batch_size is None:
+                raise OSError("Arrow error: Offset overflow error: 2163212288")
+            return pa.table({columns[0]: [batch_size_bytes]})
+
+    few = table_of(Dataset(), columns=["a"])
+    assert few["a"].to_pylist() == [BATCH_BYTES]
+
+    def batches(most: int | None) -> Iterator[pa.RecordBatch]:
+        if most is None:
+            raise OSError("Arrow error: Offset overflow error: 2163212288")
+        yield pa.record_batch({"a": [most]})
+
+    assert [batch.to_pydict() for batch in in_fewer_rows(batches(None), batches)] == [{"a": [asked[-1]]}]
+    rows = [pa.record_batch({"a": [1]}), pa.record_batch({"a": [2]})]
+    assert list(in_fewer_rows(rows, batches)) == rows
+    assert list(in_fewer_rows([], batches)) == []
+
+
+def test_another_error_of_a_scan_is_raised() -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from ()
+        raise OSError("Not found")
+
+    with pytest.raises(OSError, match="Not found"):
+        list(in_fewer_rows(broken(), lambda _: []))
