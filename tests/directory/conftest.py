@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.committing import commit_loop, promoter
+from namespace_server.directory.committing import commit_loop, promoter, turns
 from namespace_server.directory.manifest_table import snapshots, table
 from namespace_server.directory.model.elapsed import elapsed_clock
 from tests.directory.tables import Ground
@@ -24,6 +25,12 @@ class StillClock:
         self.time = elapsed_clock()
         for module in (snapshots, table, commit_loop, promoter):
             monkeypatch.setattr(module, "elapsed_clock", lambda: self.time)
+
+
+@pytest.fixture(autouse=True)
+def no_looks_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests are counted, however slow the machine is: no server looks whether others ask for a turn."""
+    monkeypatch.setattr(turns, "_INTERVAL", inf)
 
 
 @pytest.fixture

@@ -222,7 +222,7 @@ class CommitLoop:
             stands, ahead = ahead is None or ahead.is_committed(), None
             if not stands or observed.newest.version != snapshot.version:
                 self._leftovers.add(attempt, flip)
-                self._turns.lost()
+                self._turns.lost(observed.newest.version - snapshot.version)
                 snapshot, unmanaged = observed.newest, unmanaged.anew()
                 continue
             _refuse(group, observed.deleted, snapshot)
@@ -380,8 +380,8 @@ class CommitLoop:
 
         The files of a lost flip are removed, and its winner is followed. Of a superseded flip everything stays (G9).
         """
-        self._turns.lost()
         if isinstance(outcome, FlipLost):
+            self._turns.lost()
             self._table.discard(flip)
             self._leftovers.add(attempt, flip, rows=False)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311

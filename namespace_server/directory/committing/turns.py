@@ -63,9 +63,9 @@ class Turns:
             self._shared = True
         self._own, self._seconds, self._losses = version, seconds, 0
 
-    def lost(self) -> None:
-        """Note that an attempt of this process was overtaken."""
-        self._losses += 1
+    def lost(self, versions: int = 1) -> None:
+        """Note that an attempt of this process was overtaken by so many versions of others, if by any."""
+        self._losses += versions > 0
 
     def requests(self) -> list[Callable[[], None]]:
         """What is to be done beside writing the next attempt, in one request each, of which none raises.

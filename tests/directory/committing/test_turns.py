@@ -40,6 +40,7 @@ class Table:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which passes only while something sleeps."""
     now = [100.0]
+    monkeypatch.setattr(turns, "_INTERVAL", 0.5)
     monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(turns.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     return now

@@ -23,6 +23,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import Results
 from namespace_server.directory.manifest_table import table as table_module
+from namespace_server.directory.model.root_layout import TURN_REQUESTS
 from tests.directory.conftest import StillClock
 from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.tables import Ground, rows
@@ -54,7 +55,8 @@ class Bucket(FaultStore):
 
     def staged(self) -> list[Write]:
         """The manifests of tables that were staged."""
-        return [write for write in self.writes if write.verb == "put" and write.path.startswith("_staging/")]
+        puts = [write for write in self.writes if write.verb == "put" and write.path.startswith("_staging/")]
+        return [write for write in puts if not write.path.startswith(TURN_REQUESTS)]
 
 
 class Scene:
