@@ -15,7 +15,7 @@ from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import present
 from namespace_server.rest.errors import ServerReadOnly
-from namespace_server.rest.header_names import IDEMPOTENCY_KEY
+from namespace_server.rest.header_names import CATALOG_VERSION, IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.request.body import (
     LARGE_BODY,
@@ -28,6 +28,8 @@ from namespace_server.rest.request.body import (
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import (
     Headers,
+    declared_length,
+    has_no_body,
     read_id,
     read_idempotency_key,
     read_least_version,
@@ -68,6 +70,8 @@ class QueryModel:
 _OF_NAMESPACES: Final = frozenset({"create_namespace", "drop_namespace", "undrop_namespace"})
 ANY_QUERY: Final = QueryModel(QueryParameters)
 _BRANCH: Final = QueryModel(BranchQuery)
+_FIELDLESS: Final = len("null")
+"""Bytes of the longest JSON without fields that stands for no request; `{"a":1}` has seven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +130,31 @@ class Exchange:
     def caller(self) -> Caller:
         """The principal and the idempotency key of a change; every change asks for it first.
 
-        Raises `ServerReadOnly` (17) if the server takes no changes, `InvalidInputError` (13).
+        Raises `ServerReadOnly` (17) if the server takes no changes, `InvalidInputError` (13), also for a catalog
+        version: changes are of the newest.
         """
         if self.service.read_only.is_on():
             raise ServerReadOnly
+        if CATALOG_VERSION in self.headers:
+            raise InvalidInputError(
+                f"{CATALOG_VERSION.decode()}: expected with a read, found with a change; assert_table_version in a "
+                "batch names the version that a change is built on"
+            )
         return Caller(self.principal, read_idempotency_key(self.headers))
 
     @property
     def read_point(self) -> ReadPoint:
         """What a read of rows is to see. Raises `InvalidInputError` (13)."""
         return ReadPoint(self.pin, read_least_version(self.headers))
+
+    def require_no_body(self) -> None:
+        """Raise `InvalidInputError` (13) for a body where none is read: what it asks for would be ignored.
+
+        One that is too short for a field is none: some clients send `{}` with every request.
+        """
+        declared = declared_length(self.headers)
+        if not has_no_body(self.headers, declared) and (declared is None or declared > _FIELDLESS):
+            raise InvalidInputError(f"{self.scope['method']}: expected no body, found one; fields are in the query")
 
     async def read_body(self, limit: int | None = None) -> bytes:
         """The bytes of a JSON body; at most those of a read by default. Raises as `BodyReader.read`."""

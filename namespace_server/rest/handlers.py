@@ -56,7 +56,11 @@ class Read:
 
         async def answer(exchange: Exchange) -> Response:
             service, pin = exchange.service, exchange.pin
-            body = await exchange.read_body() if self.body else b""
+            if self.body:
+                body = await exchange.read_body()
+            else:
+                body = b""
+                exchange.require_no_body()
             query: bytes = exchange.scope["query_string"]
             place = exchange.place
             # Every principal sees the same catalog, so the principal is no part of the key. What a `+` in the path

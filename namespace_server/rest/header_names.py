@@ -35,3 +35,18 @@ SINGLE: Final = (
     DATABASE_PREFIX,
 )
 """Headers of which a request may not have two that differ: a proxy in front might go by another one of them."""
+OURS: Final = frozenset({CATALOG_VERSION, FORWARDED_TO, ANSWERED_BY, PEER_CHALLENGE, PEER_RESPONSE})
+"""All headers whose names begin with `x-lance-`. Another one asks for something that nothing here does."""
+UNSERVED: Final = frozenset(
+    {
+        b"if-match",
+        b"if-unmodified-since",
+        b"content-range",
+        b"x-http-method",
+        b"x-http-method-override",
+        b"x-method-override",
+    }
+)
+"""Headers that make a request another one: without a look at them more would be done than was asked for."""
+CONDITIONS: Final = frozenset({b"if-none-match", b"if-modified-since"})
+"""Likewise where they are not of GET or HEAD, whose answers may be those without a condition."""

@@ -25,7 +25,7 @@ from namespace_server.rest.errors import (
     render_error,
     status_of,
 )
-from namespace_server.rest.header_names import CATALOG_VERSION, SINGLE
+from namespace_server.rest.header_names import CATALOG_VERSION, CONDITIONS, FORWARDED_TO, OURS, SINGLE, UNSERVED
 from namespace_server.rest.identity import KeyRefused
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
@@ -36,6 +36,8 @@ from table_data.requests.table_requests import CHANGES, READS
 REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128
 _SHOWN_ERROR = 300
+_OURS = b"x-lance-"
+_WITHOUT_EFFECT = ("GET", "HEAD", "OPTIONS")
 _OF_ROWS = CHANGES.keys() | READS.keys()
 """Operations whose errors may hold values of rows."""
 
@@ -160,8 +162,10 @@ class ErrorHandler:
 def check_head(scope: Scope, limit: int) -> None:
     """Raise `HeadTooLarge` for a request whose path, query and headers have more than `limit` bytes.
 
-    Raises `InvalidInputError` without a `Host` and for two values of a header that has one, and `CodingUnsupported` for
-    a transfer coding beside `chunked`, of which a proxy might see another end (RFC 9112, sections 3.2 and 6.1).
+    Raises `InvalidInputError` without a `Host`, for two values of a header that has one, and for a header that asks for
+    what is not done, unless another server of the root sends it, which may be of a later release; and
+    `CodingUnsupported` for a transfer coding beside `chunked`, of which a proxy might see another end (RFC 9112,
+    sections 3.2 and 6.1).
     """
     headers: Headers = scope["header_map"]
     if not headers.get(b"host") and scope["http_version"] == "1.1":  # granian makes an empty one of none
@@ -174,8 +178,17 @@ def check_head(scope: Scope, limit: int) -> None:
     found = len(scope["raw_path"]) + len(scope["query_string"])
     for name, value in scope["headers"]:
         found += len(name) + len(value)
+        if name in UNSERVED or (name.startswith(_OURS) and name not in OURS and FORWARDED_TO not in headers):
+            raise _unserved(name)
+    if not headers.keys().isdisjoint(CONDITIONS) and scope["method"] not in _WITHOUT_EFFECT:
+        raise _unserved(*(name for name in CONDITIONS if name in headers))
     if found > limit:
         raise HeadTooLarge(f"path and headers: expected at most {limit} bytes, found {found}")
+
+
+def _unserved(*names: bytes) -> InvalidInputError:
+    shown = ", ".join(sorted(name.decode("latin-1")[:80] for name in names))
+    return InvalidInputError(f"{shown}: expected no such header; assert_table_version in a batch makes it conditional")
 
 
 def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:

@@ -29,6 +29,11 @@ _LARGE_K: Final = 10_000
 _MAX_INTEGER: Final = 2**63 - 1
 _MAX_UINT32: Final = 2**32 - 1
 _METRICS: Final = {"l2": "L2", "euclidean": "L2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
+_OF_VECTORS: Final = (
+    *("distance_type", "ef", "lower_bound", "maximum_nprobes", "minimum_nprobes", "nprobes", "refine_factor"),
+    *("upper_bound", "vector_column"),
+)
+"""Fields that say how vectors are searched for; lancedb asks for no index of them with every query."""
 _BATCH: Final = 4 << 20
 _READ_AHEAD: Final = 64 << 20
 """Bytes that a scan reads ahead. Pylance's default is gigabytes, which one worker of several must not take."""
@@ -172,6 +177,7 @@ def _nearest(dataset: lance.LanceDataset, request: QueryTable, k: int, offset: i
     if single and several:
         raise InvalidCall("vector: expected single_vector or multi_vector, found both")
     if not single and not several:
+        _refuse_settings(request)
         return None
     rows = (k or DEFAULT_K) + offset
     effort = _integer(request.get("ef"), "ef", _MAX_INTEGER, least=1)
@@ -195,6 +201,13 @@ def _nearest(dataset: lance.LanceDataset, request: QueryTable, k: int, offset: i
     if bounds != (None, None):
         options["distance_range"] = bounds
     return options
+
+
+def _refuse_settings(request: QueryTable) -> None:
+    """Refuse settings of a vector search in a request that has none: they would have no effect."""
+    given = [name for name in _OF_VECTORS if request.get(name) is not None]
+    if given:
+        raise InvalidCall(f"{', '.join(given)}: expected a vector with it, found none")
 
 
 def _is_batch(dataset: lance.LanceDataset, nearest: Json) -> bool:

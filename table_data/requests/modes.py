@@ -12,7 +12,7 @@ def mode_of(wanted: str | None, modes: Sequence[str]) -> str:
 
     Raises `InvalidCall`.
     """
-    given = wanted or modes[0]
+    given = modes[0] if wanted is None else wanted
     found = given.replace("_", "").lower()
     for mode in modes:
         if mode.replace("_", "") == found:

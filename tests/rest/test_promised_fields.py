@@ -22,7 +22,8 @@ from namespace_server.directory.model.batch_requests import CALLS, read_operatio
 from namespace_server.directory.model.known_fields import FIELDS
 from namespace_server.rest.routers import OPERATIONS as SERVED
 from table_data.requests import table_requests
-from tests.rest.promised import NAMESPACE, REQUESTS, Asked, Scene
+from tests.data.arrow import ARROW
+from tests.rest.promised import MORE, NAMESPACE, REQUESTS, Asked, Scene
 from tests.rest.test_openapi import OPERATIONS, SCHEMAS, body_fields, parameters, resolved
 from tests.running import running
 
@@ -222,3 +223,61 @@ def test_what_is_inside_of_a_request_is_refused_too(scene: Scene, path: str, bod
     answer = scene.http.post(path, json=body)
     assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
     assert "lokation" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("place", [place for place in OPERATIONS if place[0] == "GET"], ids=str)
+def test_a_body_that_nothing_reads_is_refused(scene: Scene, place: tuple[str, str]) -> None:
+    name = OPERATIONS[place]["operationId"]
+    if name in _PROBES:
+        return
+    asked = REQUESTS[name](scene, f"body-{name}")
+    answer = Asked({"limit": 1}, asked.id, asked.query, asked.names).send(scene.http, *place)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+    assert "GET: expected no body" in answer.json()["error"]
+    assert Asked({}, asked.id, asked.query, asked.names).send(scene.http, *place).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "query", "error"),
+    [
+        ("insert", "mode=append&mode=overwrite", "mode: expected one value, found"),
+        ("insert", "mode=", "mode '': expected one of append, overwrite"),
+        ("insert", "branch=dev&delimiter=.&branch=main", "branch: expected one value, found"),
+        ("insert", "delimiter=.&delimiter=$", "delimiter: expected one value, found"),
+        ("merge_insert", "on=a&use_index=true&use_index=false", "use_index: expected one value"),
+        ("create", "mode=", "mode '': expected one of create"),
+    ],
+)
+def test_of_two_values_none_is_ignored(scene: Scene, scanned: str, change: str, query: str, error: str) -> None:
+    answer = Asked(MORE, scanned).send(scene.http, "POST", f"/v1/table/{{id}}/{change}?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+    assert error in answer.json()["error"]
+
+
+def test_the_same_value_twice_is_one(scene: Scene) -> None:
+    table = scene.table("same", versions=3)
+    listed = scene.http.post(f"/v1/table/{table}/version/list?limit=1&limit=1", json={})
+    assert len(listed.json()["versions"]) == 1
+    keys = scene.http.post(f"/v1/table/{table}/merge_insert?on=a&on=s", content=MORE, headers=ARROW)
+    assert keys.json()["num_inserted_rows"] == 0
+    refused = scene.http.get("/v1/catalog/versions?limit=1&limit=2")
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *({"distance_type": "l2"}, {"ef": 4}, {"lower_bound": 0.5}, {"upper_bound": 1}),
+        *({"nprobes": 1}, {"minimum_nprobes": 1}, {"maximum_nprobes": 1}, {"refine_factor": 2}, {"vector_column": "a"}),
+    ],
+    ids=str,
+)
+def test_settings_of_a_search_belong_to_one(scene: Scene, scanned: str, field: dict[str, Any]) -> None:
+    answer = scene.http.post(f"/v1/table/{scanned}/query", json={"k": 1, **field})
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+    assert f"{next(iter(field))}: expected a vector with it, found none" in answer.json()["error"]
+
+
+@pytest.fixture(scope="module")
+def scanned(scene: Scene) -> str:
+    return scene.table("scanned")

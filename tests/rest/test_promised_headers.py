@@ -204,3 +204,43 @@ def test_every_change_has_its_principal(scene: Scene) -> None:
     assert {record.principal for record in records} <= {"ann", "bob"}
     assert len([record for record in records if record.idempotency_key is None]) > 20
     catalog.close()
+
+
+@pytest.mark.parametrize("route", CHANGES, ids=repr)
+def test_changes_are_of_the_newest_catalog_version(scene: Scene, route: Route) -> None:
+    newest = {"x-lance-catalog-version": str(_catalog_version(scene.http))}
+    asked = Asked({}, "absent" if "{id}" in route.path else None)
+    refused = asked.send(scene.http, route.method, route.path.replace("{index_name}", "i"), newest)
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)
+    assert "x-lance-catalog-version: expected with a read" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("If-Match", '"1"'),
+        ("If-None-Match", "*"),
+        ("If-Modified-Since", "Wed, 21 Oct 2015 07:28:00 GMT"),
+        ("If-Unmodified-Since", "Wed, 21 Oct 2015 07:28:00 GMT"),
+        ("Content-Range", "bytes 0-1/2"),
+        ("X-HTTP-Method-Override", "DELETE"),
+        ("x-lance-branch", "dev"),
+        ("X-Lance-Catalog-Versions", "1"),
+    ],
+)
+def test_a_header_that_would_make_it_another_request_is_refused(scene: Scene, name: str, value: str) -> None:
+    table = scene.table(f"header-{name.lower()}")
+    refused = Asked(MORE, table).send(scene.http, "POST", "/v1/table/{id}/insert", {name: value})
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)
+    assert refused.json()["error"].startswith(f"{name.lower()}: expected no such header")
+    assert Asked({}, table).send(scene.http, "POST", "/v1/table/{id}/count_rows").json() == 2
+
+
+def test_a_server_of_a_later_release_may_say_more(scene: Scene) -> None:
+    known = {"x-lance-forwarded-to": "another", "x-lance-peer-later": "1"}
+    assert scene.http.get("/v1/catalog", headers=known).status_code == 200
+
+
+def test_a_browser_may_ask_whether_an_answer_has_changed(scene: Scene) -> None:
+    answer = scene.http.get("/v1/catalog", headers={"If-None-Match": '"1"', "If-Modified-Since": "yesterday"})
+    assert answer.status_code == 200

@@ -61,7 +61,7 @@ def parse_query(
 def _parse(
     query_string: bytes, model: TypeAdapter[QueryParameters], repeated: tuple[str, ...]
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
-    query = read_query(query_string)
+    query = read_query(query_string, repeated)
     lists = {name: read_repeated(query_string, name) for name in repeated if name in query}
     given = {name: value for name, value in query.items() if name != "delimiter"}  # which belongs to the path
     return query, model.validate_python(given | lists)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -67,8 +67,11 @@ def read_idempotency_key(headers: Headers) -> str | None:
     return key
 
 
-def read_query(query_string: bytes) -> dict[str, str]:
-    """The query parameters; the last of a name counts. Raises `InvalidInputError`."""
+def read_query(query_string: bytes, repeated: Container[str] = ()) -> dict[str, str]:
+    """The query parameters; of those in `repeated` the last value.
+
+    Raises `InvalidInputError`, also for two values of another one: all but one would be ignored.
+    """
     if not query_string:
         return {}
     parse_field = _parse_short_field if len(query_string) <= SHORT_QUERY else _parse_field
@@ -76,9 +79,16 @@ def read_query(query_string: bytes) -> dict[str, str]:
         fields = query_string.decode("ascii").split("&")
         if len(fields) > _MAX_PARAMETERS:
             raise ValueError(f"at most {_MAX_PARAMETERS} parameters")
-        return dict(chain.from_iterable(map(parse_field, fields)))
+        pairs = list(chain.from_iterable(map(parse_field, fields)))
     except ValueError as error:
         raise InvalidInputError(f"query: expected percent-encoded UTF-8 ({error})") from None
+    query = dict(pairs)
+    if len(query) != len(pairs):
+        for name, value in pairs:
+            if query[name] != value and name not in repeated:
+                found = f"{value[:80]!r} and {query[name][:80]!r}"
+                raise InvalidInputError(f"{name[:80]}: expected one value, found {found}")
+    return query
 
 
 def _parse_field(field: str) -> list[tuple[str, str]]:
