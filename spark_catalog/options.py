@@ -80,6 +80,12 @@ class ReadOptions:
     split_rows: int = MAX_ROWS
     split_bytes: int = MAX_BYTES
 
+    def check_schema(self, names: Iterable[str]) -> None:
+        """Raise `InvalidCall` if an explicit schema has other columns than these options."""
+        named, asked = set(names), {*(self.columns or ()), *self.extra_columns}
+        if not asked <= named or (self.columns is not None and asked != named):
+            raise InvalidCall(f"a schema with columns {sorted(named)}: expected those of the options, {sorted(asked)}")
+
     @property
     def names_version(self) -> bool:
         """Whether one of the options names a version."""
@@ -209,7 +215,7 @@ def _read_options(options: _Options, place: Place) -> ReadOptions:
         options.parsed("timestamp", _timestamp, "an ISO timestamp"),
         options.parsed("columns", _names, "names, joined by commas or as a JSON list"),
         tuple(name for flag, names in flags.items() if options.flag(flag) for name in names),
-        options.text("filter"),
+        options.parsed("filter", _filter, "an SQL expression"),
         options.integer("limit", least=0),
         _vector_search(options),
         _text_search(options),
@@ -256,6 +262,9 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     version = options.integer("version", least=1)
     if version is not None and place.uri is None:
         raise InvalidCall("option version: expected with option uri; a catalog rebases what is written by name")
+    of_batches = [name for name in ("message", "isolation") if options.text(name) is not None]
+    if of_batches and (place.server is None or options.text("staged") is not None):
+        raise InvalidCall(f"options {', '.join(of_batches)}: expected in a write that commits a batch of a catalog")
     return WriteOptions(
         place,
         version,
@@ -332,7 +341,7 @@ class _Options:
         return self._given.get(name)
 
     def integer(self, name: str, *, least: int) -> int | None:
-        value = self.parsed(name, int, "a whole number")
+        value = self.parsed(name, _integer, "a whole number")
         if value is not None and value < least:
             raise InvalidCall(f"option {name}: expected a number from {least}, found {value}")
         return value
@@ -355,7 +364,7 @@ class _Options:
     def choice(self, name: str, choices: Any) -> Any:
         """One of the values of a `Literal`, the first one by default."""
         values = get_args(choices)
-        value = self.text(name) or values[0]
+        value = self._given.get(name, values[0])
         if value not in values:
             raise InvalidCall(f"option {name}: expected {' or '.join(values)}, found {value!r}")
         return value
@@ -372,9 +381,24 @@ class _Options:
             raise InvalidCall("option server: expected option table with it, and no uri or path")
         if server is None and uri is None:
             raise InvalidCall("expected option uri (or a path), or options server and table")
+        if server is None and self.text("token") is not None:
+            raise InvalidCall("option token: expected option server with it")
         if server is None and table is not None and not both:
             raise InvalidCall("option table: expected option server with it")
         return Place(uri.rstrip("/") if uri else None, server, table, self.text("token"), storage)
+
+
+def _integer(text: str) -> int:
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise ValueError(text)  # int() would take 1_0, blanks and digits of other scripts
+    return int(text)
+
+
+def _filter(text: str) -> str:
+    """A filter; one that is empty, as a variable that is not set gives, must not mean all rows."""
+    if not text.strip():
+        raise ValueError(text)
+    return text
 
 
 def _table_id(text: str) -> TableId:

@@ -34,6 +34,8 @@ class LancePartition(InputPartition):  # type: ignore[misc] # the base class has
 class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has no types
     """Reads one version of a table. Made when a DataFrame is executed first, for the version that `load()` resolved.
 
+    Raises `InvalidCall` for an explicit schema that contradicts the options.
+
     Args:
         table: The table and its version.
         options: Options of the read.
@@ -41,6 +43,7 @@ class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has 
     """
 
     def __init__(self, table: PinnedTable, options: ReadOptions, schema: StructType) -> None:
+        options.check_schema(schema.names)
         self._table = table
         self._options = options
         self._schema = schema

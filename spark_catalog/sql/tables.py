@@ -24,6 +24,7 @@ from table_data.table_changes import TableChanges
 PROVIDER = "lance"
 STABLE_ROW_IDS = "lance.stable_row_ids"
 MANAGED_LOCATION = "is_managed_location"
+_COLLATION = "UTF8_BINARY"
 _MAX_MANIFESTS = 64
 _MAX_OPTIONS = 10_000
 _EXPIRY = "expires_at_millis"
@@ -191,10 +192,30 @@ def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -
     return PinnedTable(uri, file.version, options, manifest=serialized_manifest(file)), file
 
 
+def check_property(table: str, name: str, value: str) -> None:
+    """Raise `Unsupported` for a property that asks for what a table does not do; others are the user's own.
+
+    Spark hands over clauses as properties, too: OPTIONS as `option.NAME`, STORED AS and ROW FORMAT as `hive.NAME`.
+    """
+    lower = name.lower()
+    if lower.startswith("option."):
+        raise Unsupported(
+            f"{table}: OPTIONS ({name[len('option.') :]}): expected no options of a table: options are those of a read "
+            "or a write; TBLPROPERTIES are kept with a table"
+        )
+    if lower.startswith("hive."):
+        raise Unsupported(f"{table}: STORED AS, ROW FORMAT and SERDE: a table is stored as {PROVIDER}, found {name}")
+    if lower == "collation" and value.upper() != _COLLATION:
+        raise Unsupported(f"{table}: DEFAULT COLLATION {value}: expected {_COLLATION}")
+    is_ours = lower.startswith(f"{PROVIDER}.") or lower.endswith("stable_row_ids")
+    if is_ours and name != STABLE_ROW_IDS:
+        raise Unsupported(f"{table}: property {name}: expected {STABLE_ROW_IDS}, or a name without lance. before it")
+
+
 def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, str], bool]:
     """The properties that are stored with a new table, and whether its rows have stable ids.
 
-    Raises `Unsupported` for a provider or a location.
+    Raises `Unsupported` for a provider or a location, and as `check_property`.
     """
     properties = dict(given)
     provider = properties.pop("provider", PROVIDER)
@@ -207,6 +228,8 @@ def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, s
         if properties.pop(reserved, None) not in (None, "false"):
             raise Unsupported(f"{name}: {reason}: the catalog chooses the location of a table")
     properties.pop("owner", None)
+    for given_name, value in properties.items():
+        check_property(name, given_name, value)
     stable = properties.get(STABLE_ROW_IDS, "false").lower()
     if stable not in {"true", "false"}:
         raise InvalidStatement(f"{name}: property {STABLE_ROW_IDS}: expected true or false, found {stable}")

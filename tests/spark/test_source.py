@@ -142,6 +142,9 @@ def test_a_text_search_finds_what_pylance_finds(spark: SparkSession, uri: str) -
         ({"uri": "x", "version": 0}, "option version: expected a number from 1, found 0"),
         ({"uri": "x", "version": 1, "tag": "a"}, "version, tag: expected one of them"),
         ({"uri": "x", "catalog_version": 1}, "expected option server with it"),
+        ({"uri": "x", "token": "secret"}, "option token: expected option server with it"),
+        ({"uri": "x", "limit": "1_0"}, "option limit: expected a whole number, found '1_0'"),
+        ({"uri": "ROWS", "filter": ""}, "option filter: expected an SQL expression, found ''"),
         ({"server": "x"}, "expected option table with it"),
         ({"uri": "ROWS", "columns": "nix"}, "expected columns among"),
         ({"uri": "ROWS", "tag": "nix"}, "nix"),
@@ -163,6 +166,37 @@ def test_what_cannot_be_read_is_refused_by_name(
 def test_a_schema_with_other_types_is_refused(spark: SparkSession, rows: str) -> None:
     with pytest.raises(Exception, match="column id: expected bigint, as it is stored, found string"):
         spark.read.format("lance").schema("id string").load(rows).collect()
+
+
+@pytest.mark.parametrize(
+    ("schema", "options"),
+    [
+        ("id long", {"columns": "name"}),
+        ("id long", {"columns": "id,name"}),
+        ("id long, name string", {"columns": "id"}),
+        ("id long", {"with_row_id": "true"}),
+        ("id long", {"columns": "id", "with_row_address": "true"}),
+    ],
+)
+def test_a_schema_and_options_name_the_same_columns(
+    spark: SparkSession, rows: str, schema: str, options: dict[str, str]
+) -> None:
+    with pytest.raises(Exception, match="expected those of the options"):
+        spark.read.format("lance").schema(schema).options(**options).load(rows).collect()
+    same = spark.read.format("lance").schema("id long").option("columns", "id").load(rows)
+    assert same.count() == load(spark, uri=rows).count()
+
+
+@pytest.mark.parametrize("option", ["message", "isolation"])
+def test_options_of_a_batch_are_refused_where_there_is_none(
+    spark: SparkSession, uri: str, tmp_path: Path, option: str
+) -> None:
+    given = {option: "serializable"}
+    with pytest.raises(Exception, match=f"options {option}: expected in a write that commits a batch of a catalog"):
+        write(numbers(spark, 0, 4), uri=uri, **given)
+    with pytest.raises(Exception, match=f"options {option}: expected in a write that commits a batch of a catalog"):
+        write(numbers(spark, 0, 4), uri=uri, table="t", staged=str(tmp_path / "staged.json"), **given)
+    assert not (tmp_path / "staged.json").exists()
 
 
 def test_rows_are_appended_and_replaced_at_a_uri(spark: SparkSession, uri: str) -> None:

@@ -11,7 +11,7 @@ from lance_core.transaction.operations import Merge, Operation, Project
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import COMMENT, parse_schema, stored_schema
 from spark_catalog.sql.sessions import Statement
-from spark_catalog.sql.tables import MANAGED_LOCATION, STABLE_ROW_IDS
+from spark_catalog.sql.tables import MANAGED_LOCATION, STABLE_ROW_IDS, check_property
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.types import check_name
 from table_data import staging
@@ -53,6 +53,8 @@ def _change_property(transaction: SqlTransaction, changes: TableChanges, change:
     if name == STABLE_ROW_IDS:
         raise Unsupported(f"{changes.name}: {name} is decided when a table is created")
     value = change["value"] if change["change"] == "set_property" else None
+    if value is not None:
+        check_property(changes.name, name, value)
     transaction.change_property(changes, name, value)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from spark_catalog.requirements import spark_version
 
@@ -70,6 +71,49 @@ def test_tables_are_made_by_the_api_of_the_catalog(sql: SparkSession, ns: str) -
     assert sql.table(f"{ns}.made").schema == schema
 
 
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("CREATE TABLE {n} (id INT) USING lance OPTIONS (branch = 'dev')", r"OPTIONS \(branch\): expected no options"),
+        ("CREATE TABLE {n} OPTIONS (message = 'm') AS SELECT 1 AS id", r"OPTIONS \(message\): expected no options"),
+        ("CREATE OR REPLACE TABLE {t} OPTIONS (x = '1') AS SELECT 1 AS id", r"OPTIONS \(x\): expected no options"),
+        ("CREATE TABLE {n} (id INT) STORED AS ORC", "STORED AS, ROW FORMAT and SERDE: a table is stored as lance"),
+        ("CREATE TABLE {n} (id INT) ROW FORMAT SERDE 'x'", "STORED AS, ROW FORMAT and SERDE"),
+        ("CREATE TABLE {n} (id INT) ROW FORMAT DELIMITED FIELDS TERMINATED BY ','", r"OPTIONS \(\S+\): expected"),
+        ("CREATE TABLE {n} (id INT) TBLPROPERTIES ('lance.stable_row_id' = 'true')", "expected lance.stable_row_ids"),
+        ("CREATE TABLE {n} (id INT) TBLPROPERTIES ('LANCE.stable_row_ids' = 'true')", "expected lance.stable_row_ids"),
+        ("CREATE TABLE {n} (id INT) TBLPROPERTIES ('enable_stable_row_ids' = 'true')", "expected lance.stable_row_ids"),
+        ("REPLACE TABLE {t} TBLPROPERTIES ('lance.colour' = 'red') AS SELECT 1 AS id", "expected lance.stable_row_ids"),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('lance.colour' = 'red')", "property lance.colour: expected lance.stable"),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('option.colour' = 'red')", r"OPTIONS \(colour\): expected no options"),
+        ("ALTER TABLE {t} DEFAULT COLLATION UTF8_LCASE", "DEFAULT COLLATION UTF8_LCASE: expected UTF8_BINARY"),
+        ("ALTER TABLE {t} REPLACE COLUMNS (id BIGINT, w STRING)", "REPLACE COLUMNS would drop the values"),
+        ("ALTER NAMESPACE {ns} SET PROPERTIES ('a' = 'b')", "ALTER NAMESPACE .* cannot be changed later"),
+        ("ALTER NAMESPACE {ns} UNSET PROPERTIES ('a')", "ALTER NAMESPACE .* cannot be changed later"),
+        ("COMMENT ON NAMESPACE {ns} IS 'x'", "ALTER NAMESPACE .* cannot be changed later"),
+    ],
+)
+def test_clauses_without_an_effect_are_refused(
+    sql: SparkSession, ns: str, table: str, statement: str, error: str
+) -> None:
+    with pytest.raises(Exception, match=error):
+        sql.sql(statement.format(n=f"{ns}.n", t=table, ns=ns))
+    assert not sql.catalog.tableExists(f"{ns}.n")
+    assert sql.table(table).columns == ["id", "v"]
+    assert {row.key for row in sql.sql(f"SHOW TBLPROPERTIES {table}").collect()} == {"lance.stable_row_ids"}
+
+
+def test_options_of_a_table_are_refused_by_the_api_of_the_catalog(sql: SparkSession, ns: str) -> None:
+    with pytest.raises(UnsupportedOperationException, match=r"OPTIONS \(branch\): expected no options of a table"):
+        sql.catalog.createTable(f"{ns}.made", source="lance", schema=sql.range(1).schema, branch="dev")
+
+
+def test_errors_of_spark_name_the_table(sql: SparkSession, table: str) -> None:
+    with pytest.raises(Exception, match=r"does not support overwrite by expression: \w+\.t"):
+        sql.table(table).writeTo(table).overwrite(F.expr("length(v) = 1"))
+    assert sql.table(table).count() == 2
+
+
 @pytest.mark.skipif(spark_version() < (4, 3), reason="Spark 4.3 offers it to catalogs")
 def test_create_table_like(sql: SparkSession, ns: str, table: str) -> None:
     sql.sql(f"COMMENT ON COLUMN {table}.v IS 'text'")
@@ -117,6 +161,9 @@ def test_streams_by_name(sql: SparkSession, ns: str, table: str, tmp_path: Path)
         copy(f"{ns}.copy", "third", colour="red")
     with pytest.raises(Exception, match="options colour: expected options among"):
         sql.readStream.option("colour", "red").table(table)
+    for travel in ("versionAsOf", "timestampAsOf"):
+        with pytest.raises(Exception, match=f"option {travel}: expected none for a stream"):
+            sql.readStream.option(travel, "2030-01-01").table(table)
     with pytest.raises(UnsupportedOperationException, match="USING parquet: expected lance"):
         sql.readStream.table(table).writeStream.toTable(f"{ns}.other")
     assert not sql.catalog.tableExists(f"{ns}.other")

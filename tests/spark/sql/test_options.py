@@ -153,11 +153,23 @@ def test_options_in_a_transaction(sql: SparkSession, items: str) -> None:
         ({"version": "1", "tag": "first"}, "options version, tag: expected one of them"),
         ({"versionAsOf": "1", "branch": "dev"}, "expected one way to name a version"),
         ({"timestampAsOf": "2099-01-01", "limit": "1"}, "option timestampAsOf: expected option timestamp with"),
+        ({"version": "1_0"}, "option version: expected a whole number, found '1_0'"),
+        ({"limit": " 1"}, "option limit: expected a whole number, found ' 1'"),
+        ({"filter": " "}, "option filter: expected an SQL expression, found ' '"),
     ],
 )
 def test_reads_refuse_what_they_cannot_do(sql: SparkSession, items: str, options: dict[str, str], error: str) -> None:
     with pytest.raises(IllegalArgumentException, match=error):
         sql.read.options(**options).table(items).collect()
+
+
+def test_an_option_is_named_once(sql: SparkSession, items: str) -> None:
+    with pytest.raises(IllegalArgumentException, match="options VERSION, version: expected each name once"):
+        sql.sql(f"SELECT * FROM {items} WITH (version = '1', VERSION = '2')").collect()
+    with pytest.raises(IllegalArgumentException, match="options MESSAGE, message: expected each name once"):
+        sql.sql(f"INSERT INTO {items} WITH (message = 'a', MESSAGE = 'b') VALUES (9, 'x')")
+    assert ids(sql, items) == [1, 2, 3, 4]
+    assert sql.read.option("VERSION", "1").option("version", "2").table(items).count() == 3  # the later one counts
 
 
 def test_metadata_tables_refuse_options(sql: SparkSession, items: str) -> None:
@@ -179,6 +191,7 @@ def test_options_of_writes(sql: SparkSession, items: str) -> None:
     [
         ("branch", "dev", "options branch: expected options among isolation, max_rows_per_file, message"),
         ("version", "1", "options version: expected options among"),
+        ("isolation", "", "option isolation: expected snapshot or serializable, found ''"),
         ("isolation", "bogus", "option isolation: expected snapshot or serializable, found 'bogus'"),
         ("max_rows_per_file", "0", "option max_rows_per_file: expected a number from 1, found 0"),
         ("storage.region", "r", "options storage.region: expected"),

@@ -71,6 +71,26 @@ def test_without_a_compiler_a_wheel_has_no_jar_unless_it_must_have_it(tmp_path: 
     assert _jar_of(tmp_path / "built") is None
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("isolaton", "snapshot", r"spark.sql.catalog.lance.isolaton: expected a setting among isolation, python"),
+        ("url", "http://x", r"spark.sql.catalog.lance.url: expected a setting among"),
+        ("worker_python", "python3", r"spark.sql.catalog.lance.worker_python: expected a setting among"),
+        ("storage_options", "{}", r"spark.sql.catalog.lance.storage_options: expected a setting among"),
+        ("isolation", "Serializable", r"isolation: expected snapshot or serializable, found 'Serializable'"),
+    ],
+)
+def test_a_setting_of_a_catalog_that_there_is_not_is_refused(
+    spark: SparkSession, name: str, value: str, error: str
+) -> None:
+    session = spark.newSession()
+    for option, given in {**catalog_options("http://127.0.0.1:9"), f"spark.sql.catalog.lance.{name}": value}.items():
+        session.conf.set(option, given)
+    with pytest.raises(Exception, match=error):
+        session.sql("SHOW NAMESPACES IN lance")
+
+
 def test_options_of_a_catalog() -> None:
     options = catalog_options("http://x", token="secret", name="c", storage_options={"region": "r"})
     assert options["spark.sql.catalog.c.uri"] == "http://x"

@@ -146,6 +146,12 @@ class LanceTable
     return table.toString();
   }
 
+  /** For errors of Spark, some of which show a table so. */
+  @Override
+  public String toString() {
+    return name();
+  }
+
   /** Of Spark 4.2 and later, by which it tells a table from one that had its name before. */
   public String id() {
     return ref().get("uri").asText();

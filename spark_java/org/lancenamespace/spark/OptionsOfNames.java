@@ -1,6 +1,7 @@
 package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
@@ -41,8 +42,16 @@ final class OptionsOfNames extends Rule<LogicalPlan> {
     return named instanceof Command ? named.transformWithSubqueries(new OfDataFrames()) : named;
   }
 
-  /** Options that are not Spark's own, by lower-case name. */
+  /**
+   * Options that are not Spark's own, by lower-case name.
+   *
+   * <p>Throws {@code IllegalArgumentException} for one that is there twice, in letters of another case.
+   */
   static Map<String, String> given(CaseInsensitiveStringMap options) {
+    if (options.asCaseSensitiveMap().size() != options.size()) {
+      throw new IllegalArgumentException("options " + String.join(", ", new TreeMap<>(options.asCaseSensitiveMap()).keySet())
+          + ": expected each name once, in letters of any case");
+    }
     Map<String, String> given = new TreeMap<>(options);
     given.remove(key(VERSION_KEY));
     given.remove(key(TIMESTAMP_KEY));
@@ -98,6 +107,12 @@ final class OptionsOfNames extends Rule<LogicalPlan> {
   private LogicalPlan stream(UnresolvedRelation relation) {
     LanceNames named = LanceNames.find(session, relation.multipartIdentifier());
     Map<String, String> options = given(relation.options());
+    for (String travel : List.of(VERSION_KEY, TIMESTAMP_KEY)) {
+      if (relation.options().containsKey(key(travel))) {
+        throw new IllegalArgumentException(relation.name() + ": option " + SQLConf.get().getConfString(travel)
+            + ": expected none for a stream, which begins at its starting_version");
+      }
+    }
     options.putAll(SourceWrites.place(named.catalog().calls().settings(), named.path()));
     LogicalPlan source = session.readStream().format(SourceWrites.SOURCE).options(options).load().logicalPlan();
     return SubqueryAlias$.MODULE$.apply(relation.multipartIdentifier(), source);

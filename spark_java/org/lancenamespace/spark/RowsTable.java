@@ -18,6 +18,11 @@ record RowsTable(String name, StructType type, JsonNode rows) implements Support
   }
 
   @Override
+  public String toString() {
+    return name;
+  }
+
+  @Override
   public Set<TableCapability> capabilities() {
     return Set.of(TableCapability.BATCH_READ);
   }

@@ -1,6 +1,8 @@
 package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -26,7 +28,10 @@ record Settings(
     Map<String, String> storage) {
 
   private static final String STORAGE = "storage.";
+  private static final List<String> NAMES =
+      List.of("isolation", "python", "python-version", "token", "uri", "worker-python");
 
+  /** Throws {@code IllegalArgumentException} for a setting that there is not, and for a wrong value. */
   static Settings of(String catalog, CaseInsensitiveStringMap options) {
     String uri = options.get("uri");
     if (uri == null) {
@@ -37,12 +42,21 @@ record Settings(
     String python = options.getOrDefault("python", environment("PYSPARK_DRIVER_PYTHON", worker));
     Map<String, String> storage = new TreeMap<>();
     options.asCaseSensitiveMap().forEach((key, value) -> {
-      if (key.startsWith(STORAGE)) {
+      String name = key.toLowerCase(Locale.ROOT);
+      if (name.startsWith(STORAGE)) {
         storage.put(key.substring(STORAGE.length()), value);
+      } else if (!NAMES.contains(name)) {
+        throw new IllegalArgumentException("spark.sql.catalog." + catalog + "." + key + ": expected a setting among "
+            + String.join(", ", NAMES) + " and " + STORAGE + "NAME");
       }
     });
+    String isolation = options.getOrDefault("isolation", "snapshot");
+    if (!isolation.equals("snapshot") && !isolation.equals("serializable")) {
+      throw new IllegalArgumentException("spark.sql.catalog." + catalog + ".isolation: expected snapshot or serializable, "
+          + "found '" + isolation + "'");
+    }
     return new Settings(uri, options.get("token"), python, options.getOrDefault("worker-python", worker),
-        options.getOrDefault("python-version", "3.11"), options.getOrDefault("isolation", "snapshot"), storage);
+        options.getOrDefault("python-version", "3.11"), isolation, storage);
   }
 
   static String workerPythonOfEnvironment() {

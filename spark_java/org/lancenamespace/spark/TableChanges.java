@@ -2,6 +2,7 @@ package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.types.StructField;
@@ -13,6 +14,7 @@ final class TableChanges {
 
   static ArrayNode json(Identifier table, TableChange... changes) {
     ArrayNode list = PythonProcess.JSON.createArrayNode();
+    requireNoReplacement(table, changes);
     for (TableChange change : changes) {
       list.add(json(table, change));
     }
@@ -33,6 +35,15 @@ final class TableChanges {
             + ": expected a new column of the table, found " + change.getClass().getSimpleName()
             + "; ALTER TABLE changes the types of columns");
       }
+    }
+  }
+
+  /** Spark makes one statement of changes that drop columns and add others: REPLACE COLUMNS, which loses all values. */
+  private static void requireNoReplacement(Identifier table, TableChange... changes) {
+    boolean drops = Arrays.stream(changes).anyMatch(change -> change instanceof TableChange.DeleteColumn);
+    if (drops && Arrays.stream(changes).anyMatch(change -> change instanceof TableChange.AddColumn)) {
+      throw new UnsupportedOperationException(table + ": REPLACE COLUMNS would drop the values of all columns: expected "
+          + "ADD COLUMNS, DROP COLUMNS, RENAME COLUMN or ALTER COLUMN, or CREATE OR REPLACE TABLE");
     }
   }
 
