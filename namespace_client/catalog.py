@@ -96,15 +96,21 @@ class Catalog(CatalogChanges):
 
         Raises:
             InvalidCall: The target is no URL and no root, or no target, or there is no such profile, or `ca` has no
-                certificates.
+                certificates, or a catalog in this process is given what only a server takes.
         """
+        if not timeout > 0 or retries < 0:
+            raise InvalidCall(
+                f"timeout {timeout}, retries {retries}: expected more than 0 seconds, and 0 or more retries"
+            )
         owned = None
         if target is None or isinstance(target, str | os.PathLike):
             found = find_connection(target, profile=profile, api_key=api_key, token=token, ca=ca)
-        elif api_key is None and token is None and ca is None:
+        elif api_key is None and token is None and ca is None and profile is None:
             found = Connection("")
         else:
-            raise InvalidCall("a catalog in this process takes no api_key, no token and no ca")
+            raise InvalidCall("a catalog in this process takes no api_key, no token, no ca and no profile")
+        if headers and not found.is_server:
+            raise InvalidCall("headers: a catalog in this process takes none")
         options = dict(found.storage_options if storage_options is None else storage_options)
         if found.is_server:
             sent = {**found.headers, **(headers or {})}

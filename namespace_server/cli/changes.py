@@ -13,6 +13,7 @@ import typer
 from namespace_server.cli.command import refusal
 from namespace_server.cli.connection import catalog_command, connected, table_paths
 from namespace_server.cli.listing import BranchName, Version
+from namespace_server.cli.options import named_values
 from namespace_server.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -46,12 +47,9 @@ def create(
     message: Message = None,
 ) -> None:
     """Create a namespace, or a table with the schema of a file. At a root without a catalog this makes the catalog."""
-    pairs = [item.partition("=") for item in properties or ()]
-    if wrong := [key for key, equals, _ in pairs if not equals or not key]:
-        raise refusal(f"--property {wrong[0]}: expected NAME=VALUE")
+    given = named_values("--property", properties)
     if exist_ok and schema is not None:
         raise refusal("--exist-ok: goes without --schema")
-    given = {key: value for key, _, value in pairs}
     columns = None if schema is None else _schema(schema)
     with connected(context, new=True) as catalog:
         if parents and len(path := table_paths(context, [name])[0]) > 1:

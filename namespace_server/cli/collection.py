@@ -9,7 +9,7 @@ import typer
 
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
-from namespace_server.cli.options import duration
+from namespace_server.cli.options import duration, named_values
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
@@ -59,11 +59,8 @@ def gc(
     moment the catalog is whole, and the next run goes on. The first run shuts out releases of this server that cannot
     collect.
     """
-    given = [item.partition("=") for item in setting or ()]
-    if wrong := [name for name, equals, _ in given if not equals or not name]:
-        raise refusal(f"--set {wrong[0]}: expected NAME=VALUE")
+    settings = named_values("--set", setting)
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
-    settings = {name: value for name, _, value in given}
     take_root(context, arguments, ())
     with opened_root(context) as catalog, ProgressLine() as progress:
         from namespace_server.directory.collection.run import Collector

@@ -28,7 +28,8 @@ _SERVER: Final = ("http://", "https://")
 class CatalogTarget:
     """The options of a command that say which catalog is meant, and how to reach it.
 
-    `is_given` tells whether an option names the catalog, and not the environment.
+    `is_given` tells whether an option names the catalog, and not the environment; `has_store` likewise of the manifest
+    store.
     """
 
     url: str | None = None
@@ -42,6 +43,7 @@ class CatalogTarget:
     durability: str | None = None
     as_json: bool = False
     is_given: bool = False
+    has_store: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> CatalogTarget:
@@ -107,7 +109,9 @@ def catalog_command(function: Run) -> Run:
 
     @wraps(function)
     def run(*arguments: Any, context: typer.Context, **given: Any) -> None:
-        context.obj = CatalogTarget.of({name: given.pop(name) for name in _OPTIONS})
+        target = CatalogTarget.of({name: given.pop(name) for name in _OPTIONS})
+        source = context.get_parameter_source("manifest_store")
+        context.obj = replace(target, has_store=source is not None and source.name == "COMMANDLINE")
         function(*arguments, context=context, **given)
 
     return verbose_command(with_options(run, function, _OPTIONS))
@@ -230,6 +234,8 @@ def _connection(found: CatalogTarget) -> Connection:
             raise refusal(f"{option}: goes with a server, found the root {connection.target}")
     if connection.is_server and found.durability is not None:
         raise refusal(f"--durability: goes with --root; the server at {connection.target} has its own setting")
+    if connection.is_server and found.has_store:
+        raise refusal(f"--manifest-store: goes with --root; the server at {connection.target} has its own")
     return connection
 
 

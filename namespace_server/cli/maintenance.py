@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.command import refusal, server_environment
+from namespace_server.cli.command import server_environment
 from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
+from namespace_server.cli.options import named_values
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
@@ -68,8 +69,5 @@ def maintain(
 
 
 def _defaults(given: list[str] | None) -> dict[str, str]:
-    pairs = [item.partition("=") for item in given or ()]
-    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
-        raise refusal(f"--policy {wrong[0]}: expected NAME=VALUE")
     surroundings: dict[str, str] = server_environment().get("maintenance", {})
-    return surroundings | {name: value for name, _, value in pairs}
+    return surroundings | named_values("--policy", given)

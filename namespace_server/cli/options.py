@@ -52,13 +52,22 @@ def duration(option: str, text: str) -> timedelta:
         raise refusal(f"{option} {error}") from error
 
 
+def named_values(option: str, given: Iterable[str] | None) -> dict[str, str]:
+    """The values of an option that may be repeated, NAME=VALUE each. Ends the command for two values of a name."""
+    found: dict[str, str] = {}
+    for item in given or ():
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise refusal(f"{option} {name}: expected NAME=VALUE")
+        if found.setdefault(name, value) != value:
+            raise refusal(f"{option} {name}: expected one value, found two")
+    return found
+
+
 def storage_options(given: Iterable[str] | None) -> dict[str, str]:
     """Options given on the command line, over those of the environment, where secrets belong."""
-    pairs = [item.partition("=") for item in given or ()]
-    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
-        raise refusal(f"--storage-option {wrong[0]}: expected NAME=VALUE")
     surroundings: dict[str, str] = server_environment().get("storage", {})
-    return surroundings | {name: value for name, _, value in pairs}
+    return surroundings | named_values("--storage-option", given)
 
 
 @contextmanager

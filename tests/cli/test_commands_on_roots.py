@@ -60,6 +60,8 @@ def test_what_goes_with_a_server_is_refused_for_a_root(root: str) -> None:
         assert f"{option}: goes with a server, found the root {root}" in refused("ls", "--root", root, option, "x")
         assert f"{option}: goes with a server" in refused("doctor", "--root", root, option, "x")
     assert "--durability: goes with --root" in refused("ls", "--url", "http://h:1", "--durability", "none")
+    store = ("--manifest-store", "sqlite:///x")
+    assert "--manifest-store: goes with --root" in refused("ls", "--url", "http://h:1", *store)
     assert "this command commits nothing" in refused("check", "--root", root, "--durability", "none")
 
 

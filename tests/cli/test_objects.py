@@ -143,6 +143,8 @@ class TestCreate:
         assert "exist" in shop.refused("create", shop.namespace)
         assert shop("create", shop.namespace, "--exist-ok")
         assert "expected NAME=VALUE" in shop.refused("create", "x", "--property", "owner")
+        twice = shop.refused("create", "x", "--property", "owner=ann", "--property", "owner=bob")
+        assert "--property owner: expected one value, found two" in twice
 
 
 class TestDrop:

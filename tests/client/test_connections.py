@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from namespace_client import (
 )
 from namespace_client.connections import find_connection, profiles_path
 from namespace_client.http import CatalogServer
+from namespace_server.directory.namespace import DirectoryNamespace
 from tests.client.scene import Scene, rows
 from tests.listener import listen
 from tests.server.servers import ServerProcess
@@ -97,6 +99,22 @@ class TestTargets:
     def test_keys_are_for_servers(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidCall, match="takes no api_key"):
             Catalog.connect(tmp_path, api_key="k")
+        with pytest.raises(InvalidCall, match="headers: a catalog in this process takes none"):
+            Catalog.connect(tmp_path, headers={"x-api-key": "k"})
+
+    def test_a_namespace_that_is_open_takes_no_options_of_a_connection(self, tmp_path: Path) -> None:
+        namespace = DirectoryNamespace(root=str(tmp_path))
+        for option in ("profile", "api_key", "token", "ca"):
+            with pytest.raises(InvalidCall, match="takes no api_key, no token, no ca and no profile"):
+                Catalog.connect(namespace, **{option: "x"})
+        with pytest.raises(InvalidCall, match="headers: a catalog in this process takes none"):
+            Catalog.connect(namespace, headers={"a": "b"})
+        namespace.catalog.close()
+
+    @pytest.mark.parametrize("wrong", [{"timeout": 0}, {"timeout": -1}, {"timeout": float("nan")}, {"retries": -1}])
+    def test_bounds_of_requests(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(InvalidCall, match="expected more than 0 seconds, and 0 or more retries"):
+            Catalog.connect("http://127.0.0.1:9", **wrong)
 
     @pytest.mark.parametrize("namespace", ["shop", ["shop"], ("shop",)])
     def test_a_default_namespace_is_a_name_or_its_parts(self, scene: Scene, namespace: str | list[str]) -> None:

@@ -294,6 +294,10 @@ def test_maintain(tmp_path: Path) -> None:
         ([str(root), "--table", "g$u"], "g$u does not exist"),
         ([str(root), "--namespace", "h"], "h does not exist"),
         ([str(root), "--policy", "maintenance.compact"], "--policy maintenance.compact: expected NAME=VALUE"),
+        (
+            [str(root), "--policy", "maintenance.compact=true", "--policy", "maintenance.compact=false"],
+            "--policy maintenance.compact: expected one value, found two",
+        ),
         ([str(root), "--policy", "maintenance.speed=9"], "property maintenance.speed: expected one of"),
     ):
         assert said in refused("maintain", *arguments)
