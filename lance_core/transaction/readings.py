@@ -197,10 +197,39 @@ def other_meaning(
             return f"rows of fragment {number} may be gone in {quarantined}, and are there"
         if number in after and deleted - deleted_rows(proposed.outline, after[number]):
             return f"rows of fragment {number} would be back, which may be there in {quarantined}"
-    is_next = view.version == proposed.version - 1 and lineage_break(view, proposed) is None
-    if is_next and operation != "create_index" and _lost_indices(head, proposed):
-        return f"it has the indices of {quarantined}"
-    return None
+    if _may_change_gone_rows(proposed, head, (before, seen, after), view.version, deleted_rows):
+        return f"rows that it changes may be gone, and were there in {quarantined}"
+    return f"it has the indices of {quarantined}" if _has_indices_of(view, head, proposed) else None
+
+
+_Fragments = Mapping[int, pb.DataFragment]
+
+
+def _may_change_gone_rows(
+    proposed: ManifestFile,
+    head: ManifestFile,
+    found: tuple[_Fragments, _Fragments, _Fragments],
+    version: int,
+    deleted_rows: DeletedRows,
+) -> bool:
+    """Whether an Update may have found rows in a view of this version that are deleted in the head.
+
+    `found` has the fragments that it names, as they are in the head, the view and the proposed manifest. A deletion
+    file tells at which version its rows were found, also where a stock writer rebased the Update since. Each row that
+    an Update changes is written anew: if it wrote as many as are gone from the head, it found them there.
+    """
+    assert proposed.transaction is not None
+    update, (before, seen, after) = proposed.transaction.update, found
+    read = {fragment.deletion_file.read_version for fragment in after.values() if fragment.HasField("deletion_file")}
+    if proposed.operation != "update" or (after and version not in read):
+        return False
+    if all(before[number].deletion_file == seen[number].deletion_file for number in before.keys() & seen.keys()):
+        return False
+    gone = 0
+    for number, fragment in before.items():
+        left = len(deleted_rows(proposed.outline, after[number])) if number in after else fragment.physical_rows
+        gone += left - len(deleted_rows(head.outline, fragment))
+    return gone != sum(fragment.physical_rows for fragment in update.new_fragments)
 
 
 def _has_same_columns(transaction: pb.Transaction, named: Named, head: ManifestFile, view: ManifestFile) -> bool:
@@ -230,6 +259,13 @@ def lone_index(view: ManifestFile, head: ManifestFile) -> str | None:
         if index.name not in SYSTEM_INDICES and index.uuid.uuid not in known:
             return index.name
     return None
+
+
+def _has_indices_of(view: ManifestFile, head: ManifestFile, proposed: ManifestFile) -> bool:
+    """Whether a version that lacks an index of the head is built on a view."""
+    if view.version != proposed.version - 1 or lineage_break(view, proposed) is not None:
+        return False
+    return proposed.operation != "create_index" and bool(_lost_indices(head, proposed))
 
 
 def _lost_indices(head: ManifestFile, proposed: ManifestFile) -> set[bytes]:

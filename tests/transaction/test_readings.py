@@ -11,8 +11,10 @@ from pyroaring import BitMap
 from lance_core.commit.restating import restate
 from lance_core.errors import InvalidTransaction
 from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import manifest_name
 from lance_core.storage.opening import open_store
 from lance_core.table_files import TableFiles
+from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.readings import other_meaning
 from tests.transaction.tables import Table, make_table, rows
 
@@ -57,3 +59,32 @@ def test_without_one_they_are_the_same(tmp_path: Path, kind: str) -> None:
 def test_an_append_finds_no_rows(tmp_path: Path) -> None:
     head, view, proposed = _forked(tmp_path, lambda dataset: dataset.create_scalar_index("id", "BTREE"), "append")
     assert other_meaning(proposed, head, view, lambda *_: BitMap()) is None
+
+
+@pytest.mark.parametrize(
+    ("reader", "where", "meant"),
+    [("quarantined", "id = 3", False), ("quarantined", "id = 3 or id = 4", False), ("head", "id = 4", True)],
+)
+def test_an_update_of_rows_that_are_gone_by_now_is_another_one(
+    tmp_path: Path, reader: str, where: str, meant: bool
+) -> None:
+    """A stock writer that rebases it asks the versions after the one that it read, not that one."""
+    table = make_table(tmp_path / "table", (0, 10), (10, 20))
+    base = table.open().version
+    handles = {"quarantined": table.open()}
+    handles["quarantined"].update_config({"a": "b"})
+    view = table.manifests()[base + 1]
+    (table.path / "_versions" / manifest_name(base + 1)).unlink()
+    handles["head"] = table.open()
+    handles["head"].update({"x": "x + 1"}, where="id = 3")
+    table.open().insert(rows(30, 31))
+    handles[reader].update({"x": "x + 1"}, where=where)
+    head, proposed = table.manifests()[base + 2], table.manifests()[base + 3]
+    assert lineage_break(head, proposed) is None
+    files = TableFiles(table.store, "t")
+    meaning = other_meaning(proposed, head, view, files.deleted_rows)
+    if meant:
+        assert meaning is None
+    else:
+        assert meaning is not None
+        assert "rows that it changes may be gone, and were there in version" in meaning
