@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
+
+from namespace_server.cli.command import ExitStatus, refusal
 
 
 class Interrupts:
@@ -38,7 +42,19 @@ class Interrupts:
         self.check()
         self._is_held = True
         if self.came:  # between the two
+            self._is_held = False
             raise KeyboardInterrupt
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say what is unknown where an interrupt after `hold` ends the block."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not self._is_held:
+                raise
+            said = "interrupted twice, during the commit: the rows may be committed, or not; `log` tells"
+            raise refusal(said, ExitStatus.INTERRUPTED) from None
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         again, self.came = self.came, True

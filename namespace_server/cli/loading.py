@@ -14,12 +14,15 @@ from lance_core.format.blobs import as_bytes, is_blob
 from namespace_server.cli.files.arrow_files import ArrowRows
 from namespace_server.cli.files.csv_files import CsvRows
 from namespace_server.cli.files.formats import TEXT_FORMATS, delimiter_of
+from namespace_server.cli.files.guesses import guessed
 from namespace_server.cli.files.json_files import JsonRows
-from namespace_server.cli.files.refusals import FileRefused
+from namespace_server.cli.files.refusals import CellMisfit, FileRefused
 from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape, ShapeConflict, joined_fields
 from namespace_server.cli.files.sources import RowSource, SourceFinder
+from namespace_server.cli.files.texts import typed
 from namespace_server.cli.row_output import batches_with_progress
-from table_data.arrow.exact import Misfit, cast
+from table_data.arrow.fitting import columns_for, fit
+from table_data.errors import InvalidCall
 
 if TYPE_CHECKING:
     from namespace_client import MultiTableTransaction
@@ -100,6 +103,14 @@ def find_items(items: Sequence[str], finder: SourceFinder) -> list[LoadItem]:
         if not equals or not table or not place:
             raise FileRefused(f"{item}: expected TABLE=FILE")
         found += [LoadItem(table, source) for source in finder.find(place)]
+    places: dict[tuple[str, str], str] = {}
+    for each in found:
+        if each.source.place is None:
+            continue
+        key = (each.table, each.source.place)
+        if before := places.get(key):
+            raise FileRefused(f"{each.table}: expected each file once, found {before} again as {each.source.name}")
+        places[key] = each.source.name
     return found
 
 
@@ -128,6 +139,8 @@ def plan_loads(tx: MultiTableTransaction, items: Sequence[LoadItem], options: Lo
             schema, is_guessed = _new_schema(opened, options)
         else:
             schema, is_guessed = tx.table(table, branch=options.branch).schema, False
+            if unknown := [name for name in options.keys.get(table, ()) if name not in schema.names]:
+                raise FileRefused(f"--on {unknown[0]}: expected columns of {table} among {', '.join(schema.names)}")
         unused -= set(schema.names)
         yield TablePlan(table, schema, is_guessed, [_with_columns(table, each, schema) for each in opened])
     if unused:
@@ -154,9 +167,11 @@ def load_table(
             done = _stage(tx, plan.table, reader, mode, options)
         except Exception as error:
             check()
-            if stream.failure is None:
-                raise
-            raise stream.failure from error  # in place of what pylance makes of it
+            if stream.failure is not None:
+                raise stream.failure from error  # in place of what pylance makes of it
+            if stream.reading is not None and isinstance(error, InvalidCall):
+                raise FileRefused(f"{stream.reading}: {error}") from error
+            raise
         mode = "append" if mode in _NEW else mode
         for what, count in done.items():
             counts[what] = counts.get(what, 0) + count
@@ -197,7 +212,7 @@ def _named(source: RowSource) -> Iterator[None]:
     """Put the name of a file before what is wrong with it."""
     try:
         yield
-    except FileRefused as error:
+    except (FileRefused, InvalidCall) as error:
         raise FileRefused(f"{source.name}: {error}") from error.__cause__
     except (pa.ArrowException, OSError, EOFError) as error:
         if getattr(error, "filename", None):
@@ -207,17 +222,21 @@ def _named(source: RowSource) -> Iterator[None]:
 
 def _new_schema(opened: Sequence[OpenItem], options: LoadOptions) -> tuple[pa.Schema, bool]:
     """The columns of a new table, and whether any type was found in values."""
+    of_directories = _shapes_of_directories(opened, as_text=options.as_text)
     for each in opened:
         if isinstance(each.rows, ArrowRows):
             if options.schema is not None:
                 raise FileRefused(f"--schema: {each.source.name} has types of its own")
             with _named(each.source):
-                return _with_vectors(each.rows, options.vectors), False
+                schema = _with_vectors(each.rows, options.vectors)
+            added = [pa.field(name, _type(each.source.name, name, shape)) for name, shape in of_directories.items()]
+            return pa.schema([*schema, *added]), bool(added)
     given = options.schema or pa.schema([])
     shapes: dict[str, Shape] = {}
     for each in opened:
         with _named(each.source):
             shapes = _joined(shapes, _shapes(each.rows, given, as_text=options.as_text))
+    shapes |= of_directories
     first = opened[0].source.name
     if surplus := [name for name in given.names if name not in shapes]:
         if unnamed := [name for name in shapes if name not in given.names]:
@@ -239,7 +258,16 @@ def _new_schema(opened: Sequence[OpenItem], options: LoadOptions) -> tuple[pa.Sc
     return pa.schema(fields), not options.as_text
 
 
-def _type(file: str, name: str, shape: Shape, *, is_vector: bool) -> pa.DataType:
+def _shapes_of_directories(opened: Sequence[OpenItem], *, as_text: bool) -> dict[str, Shape]:
+    """The shapes of columns that directories such as `year=2026` say."""
+    values: dict[str, set[str | None]] = {}
+    for each in opened:
+        for name, value in each.source.partition.items():
+            values.setdefault(name, set()).add(value)
+    return {name: TEXT if as_text else guessed(pa.array(list(found), pa.string())) for name, found in values.items()}
+
+
+def _type(file: str, name: str, shape: Shape, *, is_vector: bool = False) -> pa.DataType:
     if is_vector:
         if shape.kind != "list" or shape.item is None or shape.item.kind not in {"integer", "number"} or not shape.most:
             raise FileRefused(f"--vector {name}: expected lists of numbers in {file}; for CSV use --schema")
@@ -285,10 +313,16 @@ def _joined(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict[str, S
 
 def _with_columns(table: str, opened: OpenItem, schema: pa.Schema) -> OpenItem:
     """The file with the columns that it has. Raises `FileRefused` for one that the table has not."""
+    said = opened.source.partition
     with _named(opened.source):
-        if isinstance(opened.rows, ArrowRows):
+        is_arrow = isinstance(opened.rows, ArrowRows)
+        found = opened.rows.schema.names if is_arrow else opened.rows.columns([*schema.names, *said])
+        if both := [name for name in said if name in found]:
+            raise FileRefused(f"expected column {both[0]} in the file or in its directory, found it in both")
+        if is_arrow:
+            columns_for(_own_schema(opened, schema), schema, whole=False)
             return opened
-        found = opened.rows.columns(schema.names)
+        found = [*found, *said]
         if unknown := [name for name in found if name not in schema.names]:
             raise FileRefused(f"{table} has no column {unknown[0]}, expected {', '.join(schema.names)}")
         if missing := [each.name for each in schema if not each.nullable and each.name not in found]:
@@ -308,23 +342,26 @@ def _streams(plan: TablePlan, mode: str) -> Iterator[tuple[pa.Schema, list[OpenI
             together = list(files)
             yield (_with_blobs(plan.schema) if is_new else _schema_of(together, plan.schema)), together
         else:
-            for _, alike in itertools.groupby(files, _own_schema):
+            for _, alike in itertools.groupby(files, lambda each: str(_own_schema(each, plan.schema))):
                 together = list(alike)
                 yield (plan.schema if is_new else _schema_of(together, plan.schema)), together
                 is_new = False
         is_new = False
 
 
-def _own_schema(opened: OpenItem) -> str:
-    """The columns of a Parquet or Arrow file, to tell whether another has the same in the same order."""
+def _own_schema(opened: OpenItem, schema: pa.Schema) -> pa.Schema:
+    """The columns of a Parquet or Arrow file, and those that its directories say in their types in the table."""
     assert isinstance(opened.rows, ArrowRows)
-    return str(opened.rows.schema.remove_metadata())
+    said = [
+        schema.field(name) if name in schema.names else pa.field(name, pa.string()) for name in opened.source.partition
+    ]
+    return pa.schema([*opened.rows.schema, *said])
 
 
 def _schema_of(files: Sequence[OpenItem], schema: pa.Schema) -> pa.Schema:
     """The columns of a table that any of the files has."""
     if isinstance(files[0].rows, ArrowRows):
-        return files[0].rows.schema
+        return columns_for(_own_schema(files[0], schema), schema, whole=False)
     named = {name for each in files for name in each.columns}
     return _with_blobs(pa.schema([each for each in schema if each.name in named]))
 
@@ -342,50 +379,58 @@ class _Stream:
     ) -> None:
         self._files, self._schema, self._progress, self._check = files, schema, progress, check
         self.failure: Exception | None = None
+        self.reading: str | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         try:
             for each in self._files:
                 total = each.rows.rows if isinstance(each.rows, ArrowRows) else 0
                 name = each.source.name.rpartition("/")[2]
+                self.reading = each.source.name
                 with _named(each.source):
                     for batch in batches_with_progress(self._rows(each), self._progress, f"load {name}", total):
                         self._check()
                         yield batch
                     if each.source.state() != each.state:
                         raise FileRefused("it was changed while it was read")
+            self.reading = None
         except Exception as error:
             self.failure = error
             raise
 
     def _rows(self, opened: OpenItem) -> Iterator[pa.RecordBatch]:
+        said = opened.source.partition
         if isinstance(opened.rows, ArrowRows):
+            row = 0
             for batch in opened.rows.batches():
-                yield _cast(batch, self._schema)
+                given = _filled(batch, _own_schema(opened, self._schema), said) if said else batch
+                yield given if given.schema == self._schema else fit(given, self._schema, first_row=row)
+                row += batch.num_rows
             return
-        schema = pa.schema([each for each in self._schema if each.name in opened.columns])
+        schema = pa.schema([each for each in self._schema if each.name in opened.columns and each.name not in said])
         for batch in opened.rows.batches(schema):
-            yield batch if schema == self._schema else _filled(batch, self._schema)
+            yield batch if schema == self._schema else _filled(batch, self._schema, said)
 
 
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch in types of vectors. Raises `FileRefused`."""
-    columns = []
-    for each, column in zip(schema, batch.columns, strict=True):
-        try:
-            columns.append(cast(column, each.type))
-        except Misfit as misfit:
-            raise FileRefused(f"column {each.name}: expected {misfit.expected}, found {misfit.found}") from misfit
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with nulls in the columns that it lacks."""
+def _filled(batch: pa.RecordBatch, schema: pa.Schema, said: Mapping[str, str | None]) -> pa.RecordBatch:
+    """The batch with the columns that it lacks: what its directories say, or null. Raises `FileRefused`."""
     names = batch.schema.names
     columns = [
-        batch.column(each.name) if each.name in names else pa.nulls(batch.num_rows, each.type) for each in schema
+        batch.column(each.name) if each.name in names else _repeated(each, said.get(each.name), batch.num_rows)
+        for each in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _repeated(field: pa.Field, text: str | None, count: int) -> pa.Array:
+    """A column of which all values are that of a text."""
+    try:
+        value = typed(pa.array([text], pa.string()), field.type) if text is not None else pa.nulls(1, field.type)
+    except (CellMisfit, ValueError) as misfit:
+        raise FileRefused(f"column {field.name} in the name of its directory: {misfit}") from None
+    if text is None and not field.nullable:
+        raise FileRefused(f"column {field.name}: expected a value, found null in the name of its directory")
+    return value.take(pa.repeat(0, count))
 
 
 def _stage(

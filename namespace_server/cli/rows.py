@@ -250,7 +250,7 @@ def load(
                 _say_plans(plans)
                 typer.echo("nothing is loaded")
             return
-        with tx:
+        with interrupts.explained(), tx:
             plans = []
             for plan in plan_loads(tx, found, options):
                 plans.append(plan)

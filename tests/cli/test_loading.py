@@ -57,8 +57,6 @@ def test_a_directory_and_a_pattern_are_their_files_in_one_batch(root: str, tmp_p
     file(tmp_path / "day/5.csv", "id,zip\n5,x\n6\n")
     told = refused("load", f"t={tmp_path}/day", "--root", root)
     assert told == f"{tmp_path}/day/5.csv: line 3: expected 2 cells, found 1"
-    file(tmp_path / "parts/year=2026/1.csv", "id\n1\n")
-    assert "found the partition year=2026" in refused("load", f"t={tmp_path}/parts", "--root", root)
     assert "expected files that match, found none" in refused("load", f"t={tmp_path}/x*", "--root", root)
 
 
@@ -78,7 +76,7 @@ def test_columns_of_files_in_another_order_are_matched_by_name(root: str, tmp_pa
 def test_a_vector_holds_what_the_file_says_or_is_refused(root: str, tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"v": [[1.5, 2.0], [1e300, 0.0]]}), tmp_path / "v.parquet")
     told = refused("load", f"p={tmp_path}/v.parquet", "--mode", "create", "--vector", "v", "--root", root)
-    assert "v.parquet: column v: expected float, found 1e+300" in told
+    assert "v.parquet: column 'v', row 2: expected float, found 1e+300" in told
 
 
 def test_standard_input_and_pipes(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +129,9 @@ def test_a_bucket(root: str, tmp_path: Path, moto_server: Emulator) -> None:
         wanted = 4 if not what else 1
         assert f"{wanted} row" in printed("load", f"t={place}{what}", "--root", root, *options), number
     assert {row["zip"] for row in rows(root)} == {"007"}
-    assert "expected files of this name, found none" in refused("load", f"t={place}/no.csv", "--root", root, *options)
+    assert "expected files of this name, or in the directory, found none" in refused(
+        "load", f"t={place}/no.csv", "--root", root, *options
+    )
     assert "not written" in refused("read", "t", "-o", "s3://no-such-bucket/t.csv", "--root", root, *options)
 
 
@@ -175,6 +175,20 @@ def test_types_of_a_table_by_a_file_without_rows(root: str, tmp_path: Path) -> N
         assert catalog.dataset("again").to_table().to_pylist() == table.to_pylist()
 
 
+def test_a_file_that_is_not_written_is_named(root: str, tmp_path: Path) -> None:
+    for place in ("/dev/full", f"{tmp_path}/none/t.csv", f"{tmp_path}"):
+        told = refused("read", "t", "-o", place, "--format", "csv", "--root", root)
+        assert told.startswith(f"{place}: not written: ")
+    assert "compresses its columns itself" in refused(
+        "read", "t", "-o", f"{tmp_path}/t.csv.gz", "--format", "parquet", "--root", root
+    )
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    printed("read", "t", "-o", f"{tmp_path}/link.csv", "--root", root)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == '"id","zip"\n1,"007"\n'
+    assert {path.name for path in tmp_path.iterdir()} == {"catalog", "link.csv", "real.csv"}
+
+
 def test_an_upsert_leaves_columns_that_the_file_lacks(root: str, tmp_path: Path) -> None:
     with Catalog.connect(root) as catalog:
         catalog.create("u", pa.table({"id": [1, 2], "a": ["x", "y"], "b": [1, 2]}))
@@ -189,6 +203,8 @@ def test_an_upsert_leaves_columns_that_the_file_lacks(root: str, tmp_path: Path)
     [
         (["t={csv}", "--schema", "id int64"], "--schema: expected with --mode create or overwrite"),
         (["t={csv}", "--text"], "--text: expected with --mode create or overwrite"),
+        (["t={csv}", "--mode", "upsert", "--on", "no", "--dry-run"], "--on no: expected columns of t among id, zip"),
+        (["n={csv}", "--mode", "create", "--schema", "{twice}"], "the key 'id' twice in an object"),
         (["t={csv}", "--vector", "v"], "--vector: expected with --mode create or overwrite"),
         (["n={parquet}", "--mode", "create", "--text"], "--text: expected CSV or JSON files"),
         (["t={parquet}", "--delimiter", ";"], "--delimiter: expected CSV files"),
@@ -208,6 +224,7 @@ def test_an_option_without_effect_is_refused(root: str, tmp_path: Path, argument
         "csv": file(tmp_path / "a.csv", "id,zip\n2,002\n"),
         "parquet": tmp_path / "a.parquet",
         "named": file(tmp_path / "b.csv.gz", "id,zip\n2,002\n"),
+        "twice": file(tmp_path / "twice.json", '{"id": "int64", "id": "text"}'),
     }
     pa.parquet.write_table(pa.table({"id": [2]}), files["parquet"])
     assert said in refused("load", *(each.format(**files) for each in arguments), "--root", root)
@@ -261,3 +278,20 @@ def test_an_interrupt_during_the_commit_says_that_it_is_done(
     assert done.exit_code == 130
     assert "interrupted after the commit: catalog version" in done.stderr
     assert len(rows(root)) == 2
+
+
+def test_a_second_interrupt_during_the_commit_says_that_it_is_unknown(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = file(tmp_path / "a.csv", "id,zip\n2,002\n")
+    hold = interrupts.Interrupts.hold
+
+    def held(self: interrupts.Interrupts) -> None:
+        hold(self)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(interrupts.Interrupts, "hold", held)
+    done = invoke("load", f"t={here}", "--root", root)
+    assert done.exit_code == 130
+    assert "interrupted twice, during the commit: the rows may be committed, or not" in done.stderr

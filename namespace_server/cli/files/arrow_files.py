@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from namespace_server.cli.files.sources import RowSource
 
 _BATCH_ROWS = 65_536
+_CONTINUES = b"\xff\xff\xff\xff"
+"""Before each message of a stream, but for those that Arrow wrote before 0.15."""
+_NOTHING = b"\0\0\0\0"
+"""The length of the last message."""
 
 
 class ArrowRows:
@@ -65,5 +69,20 @@ def _arrow(stream: Any) -> tuple[pa.Schema, int, Iterator[pa.RecordBatch]]:
     except pa.ArrowInvalid:
         stream.seek(0)
         sequence = pa.ipc.open_stream(stream)
-        return sequence.schema, 0, iter(sequence)
+        return sequence.schema, 0, _to_the_end(sequence, stream)
     return reader.schema, 0, (reader.get_batch(number) for number in range(reader.num_record_batches))
+
+
+def _to_the_end(batches: Any, stream: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream. Raises `FileRefused` for one that is cut between two, or is followed by another one."""
+    yield from batches
+    end = stream.tell()
+    stream.seek(0)
+    is_old = stream.read(len(_CONTINUES)) != _CONTINUES
+    mark = _NOTHING if is_old else _CONTINUES + _NOTHING
+    stream.seek(max(end - len(mark), 0))
+    if stream.read(len(mark)) != mark:
+        raise FileRefused("expected the mark at the end of an Arrow stream, found the end of the file")
+    stream.seek(0, 2)
+    if surplus := stream.tell() - end:
+        raise FileRefused(f"expected the end of the file after an Arrow stream, found {surplus:,} more bytes")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from namespace_server.cli.files.formats import compression_of
 from namespace_server.cli.files.refusals import FileRefused
-from namespace_server.cli.files.sources import BUCKETS
+from namespace_server.cli.files.sources import BUCKETS, local_path
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -31,13 +31,10 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
         sys.stdout.buffer.flush()
         return
     scheme, colon, rest = place.partition("://")
-    if not colon or scheme == "file":
-        file = Path(rest if colon else place).expanduser()
-        with _appearing(file) as stream, _compressed(place, stream) as compressed:
+    if not colon or scheme not in BUCKETS:
+        with _named(place), _appearing(local_path(place)) as stream, _compressed(place, stream) as compressed:
             yield compressed
         return
-    if scheme not in BUCKETS:
-        raise FileRefused(f"{place}: expected a path or one of {', '.join(f'{each}://' for each in BUCKETS)}")
     if not rest.partition("/")[2] or place.endswith("/"):
         raise FileRefused(f"{place}: expected the name of a file in a bucket")
     from table_data.queries.uploading import upload
@@ -50,13 +47,23 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
 
 
 @contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Say which file is not written. Raises `FileRefused`."""
+    try:
+        yield
+    except OSError as error:
+        raise FileRefused(f"{place}: not written: {error.strerror or error}") from error
+
+
+@contextmanager
 def _appearing(file: Path) -> Iterator[IO[bytes]]:
     """A stream to a file that has its name after the block, and is gone if the block fails."""
     if file.exists() and not file.is_file():  # a pipe or a device, which is not replaced
         with file.open("wb") as stream:
             yield stream
         return
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    file = file.resolve()  # a link goes on to be one
+    partial = file.with_name(f".lance-namespace-{uuid.uuid4()}.part")
     try:
         with partial.open("wb") as stream:
             yield stream

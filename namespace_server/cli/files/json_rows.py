@@ -8,11 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
+import numpy as np
+
 from namespace_server.cli.files.chunks import CHUNK_BYTES, LONGEST_ROW, Chunk, chunks, last_line_end
 from namespace_server.cli.files.dialects import MARK, check_is_utf8, not_utf8
 from namespace_server.cli.files.refusals import FileRefused
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_OTHER_ROW: Final = re.compile(rb"(?m)^[ \t\r]*[^{ \t\r\n]")
+_NULL_ROW: Final = re.compile(rb"\}[ \t\r\n]*null")
 _LINE_FEEDS: Final = re.compile(r"[\r\n]+")
 _NEAR_END: Final = 16
 """Characters before the end at which the decoder finds that a value goes on."""
@@ -24,7 +28,8 @@ class Literal(str):
     __slots__ = ()
 
 
-def _objects(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises `ValueError` for a key twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -33,7 +38,7 @@ def _objects(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER: Final = json.JSONDecoder(
-    parse_float=Literal, parse_int=Literal, parse_constant=Literal, object_pairs_hook=_objects
+    parse_float=Literal, parse_int=Literal, parse_constant=Literal, object_pairs_hook=different_keys
 )
 _SCANNER: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
@@ -57,21 +62,47 @@ def row_chunks(stream: IO[bytes]) -> Iterator[Chunk]:
 def parsed_rows(chunk: Chunk) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a chunk with their lines. Numbers are `Literal`. Raises `FileRefused`."""
     row = 0
-    for number, data in enumerate(chunk.data.split(b"\n")):
+    for number, data in enumerate(chunk.data.splitlines()):
         if not data.strip():
             continue
         line = chunk.lines[row] if chunk.lines else chunk.line + number
         row += 1
-        found = parsed(data.decode(), line)
-        if not isinstance(found, dict):
-            raise FileRefused(f"line {line}: expected a JSON object, found {data[:40].decode(errors='replace')!r}")
-        yield line, found
+        text = data.decode()
+        place = _after_space(text, 0)
+        while place < len(text):  # some programs write several objects in a line
+            found, end = _decoded(text, place, line)
+            if not isinstance(found, dict):
+                raise FileRefused(f"line {line}: expected a JSON object, found {text[place : place + 40]!r}")
+            yield line, found
+            place = _after_space(text, end)
+
+
+def holds_other_rows(data: bytes) -> bool:
+    """Whether a chunk may have a row that is no object, for parsers that take null for one."""
+    octets = np.frombuffer(data, np.uint8)
+    begins = octets[np.flatnonzero(octets[:-1] == ord("\n")) + 1]
+    if not (data.startswith(b"{") and (begins == ord("{")).all()) and _OTHER_ROW.search(data):
+        return True
+    return b"null" in data and _NULL_ROW.search(data) is not None
 
 
 def parsed(text: str, line: int) -> Any:
     """A value of JSON, whose numbers are `Literal`. Raises `FileRefused`."""
+    found, end = _decoded(text, _after_space(text, 0), line)
+    if text[end:].strip():
+        raise FileRefused(f"line {line}: expected JSON, found {text[end : end + 20]!r} after it")
+    return found
+
+
+def _after_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()
+
+
+def _decoded(text: str, place: int, line: int) -> tuple[Any, int]:
+    """The value at a place, and where it ends. Raises `FileRefused`."""
     try:
-        return _DECODER.decode(text)
+        return _DECODER.raw_decode(text, place)
     except json.JSONDecodeError as error:
         raise FileRefused(
             f"line {line}: expected JSON, found {text[error.pos : error.pos + 20]!r} at character {error.pos + 1} "
@@ -172,8 +203,7 @@ class _TextWindow:
     def next(self) -> str:
         """The next character that is not a space, from which on the text is read; empty at the end."""
         while True:
-            found = _SPACE.match(self._text, self.place)
-            self.place = found.end() if found else self.place
+            self.place = _after_space(self._text, self.place)
             if self.place < len(self._text):
                 return self._text[self.place]
             if not self._more():

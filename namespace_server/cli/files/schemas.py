@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from namespace_server.cli.files.arrow_files import ArrowRows
 from namespace_server.cli.files.formats import TEXT_FORMATS, format_of
+from namespace_server.cli.files.json_rows import different_keys
 from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.sources import SourceFinder
 from namespace_server.cli.files.type_texts import schema_of, type_of
@@ -33,7 +34,7 @@ def read_schema(given: str) -> pa.Schema:
 
 def _described(file: Path) -> pa.Schema:
     try:
-        described = json.loads(file.read_text("utf-8"))
+        described = json.loads(file.read_text("utf-8"), object_pairs_hook=different_keys)
     except ValueError as error:
         raise FileRefused(f"{file}: expected JSON: {error}") from None
     if not isinstance(described, dict) or not described:

@@ -1,36 +1,40 @@
 """Where rows come from: files, patterns, directories, buckets, web addresses, standard input and pipes.
 
-What can be read only once is kept in a temporary file meanwhile.
+What can be read only once is kept in a temporary file meanwhile. A directory is the pattern `**/*` below it. Links are
+followed; a file that is found twice, or a link that leads nowhere, is refused.
 """
 
 from __future__ import annotations
 
-import glob
 import io
-import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, format_of, found_compression
+from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, compression_of, format_of, found_compression
 from namespace_server.cli.files.refusals import FileRefused
 
 if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
 
-STANDARD_INPUT: Final = "-"
+_STANDARD_INPUT: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
 BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
 _WEB: Final = ("http://", "https://")
-_PATTERN: Final = re.compile(r"[*?\[]")
-_PATTERN_PART: Final = re.compile(r"\*\*/|\*|\?|\[[^\]]+\]|.", re.DOTALL)
-_REGULAR: Final = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
+_WILDCARDS: Final = frozenset("*?[")
+_ANY_DEPTH: Final = "**"
+_ALL_BELOW: Final = (_ANY_DEPTH, "*")
+_NOT_DATA: Final = (".", "_")
+"""Begins of names that are hidden, or that engines give to what is not data, such as `_SUCCESS` and `_temporary`."""
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _BUFFER: Final = 8 << 20
 _SECONDS: Final = 60.0
 """Without a byte of an answer from the web."""
@@ -45,12 +49,16 @@ class RowSource:
         format: Its format.
         raw: Opens its bytes from the begin, for reads at any place: a file of pyarrow.
         state: What changes when the file does.
+        place: What tells it from other files, None for what is read once.
+        partition: Columns that directories such as `year=2026` say, with the text of their value.
     """
 
     name: str
     format: FileFormat
     raw: Callable[[], Any]
     state: Callable[[], object]
+    place: str | None = None
+    partition: Mapping[str, str | None] = field(default_factory=dict)
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
@@ -73,6 +81,7 @@ class SourceFinder:
         self._format = file_format
         self._options = storage_options
         self._kept = ExitStack()
+        self._read: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -83,41 +92,41 @@ class SourceFinder:
     def find(self, text: str) -> list[RowSource]:
         """The files that an argument names, in the order of their names. Raises `FileRefused`, `StorageError`."""
         scheme, colon, rest = text.partition("://")
-        if text == STANDARD_INPUT:
+        if text in _STANDARD_INPUT:
             return [self._copied("standard input", lambda: nullcontext(sys.stdin.buffer), text)]
         if text.startswith(_WEB):
             return [self._downloaded(text)]
         if colon and scheme in BUCKETS:
             return self._in_bucket(text, scheme, rest)
-        if colon and scheme != "file":
-            raise FileRefused(
-                f"{text}: expected a path or one of {', '.join(f'{each}://' for each in ('file', *BUCKETS))}"
-            )
-        return self._local(rest if colon else text)
+        return self._local(text, local_path(text))
 
-    def _local(self, text: str) -> list[RowSource]:
-        path = Path(text).expanduser()
+    def _local(self, text: str, path: Path) -> list[RowSource]:
         if path.is_file():
-            return [self._file(path)]
+            return [self._file(path, {})]
         if path.is_dir():
-            found = sorted(each for each in path.rglob("*") if each.is_file())
-            wanted = [each for each in found if _is_data(each.relative_to(path).as_posix(), text)]
-            return self._some(text, "in the directory", [self._file(each) for each in wanted])
-        if path.exists():  # a pipe, or a device
+            return self._some(text, "in the directory", [self._below(path, each) for each in _files(path, _ALL_BELOW)])
+        if path.is_fifo():
             return [self._copied(text, lambda: path.open("rb"), text)]
-        if _PATTERN.search(text):
-            files = sorted(each for each in map(Path, glob.glob(str(path), recursive=True)) if each.is_file())  # noqa: PTH207
-            return self._some(text, "that match", [self._file(each) for each in files])
+        if path.exists():
+            raise FileRefused(f"{text}: expected a file or a pipe, found a device or a socket")
+        if is_pattern(str(path)):
+            base, parts = _divided(str(path))
+            found = _files(Path(base), parts) if Path(base).is_dir() else []
+            return self._some(text, "that match", [self._below(Path(base), each) for each in found])
         if path.suffix:
-            format_of(path.name, self._format)
+            format_of(text, self._format)
         raise FileRefused(f"{text}: expected a file, found none")
 
-    def _file(self, path: Path) -> RowSource:
+    def _below(self, base: Path, path: Path) -> RowSource:
+        return self._file(path, _partition(path.relative_to(base).parts, str(path)))
+
+    def _file(self, path: Path, partition: Mapping[str, str | None]) -> RowSource:
         def state() -> object:
             found = path.stat()
             return found.st_ino, found.st_size, found.st_mtime_ns
 
-        return RowSource(str(path), format_of(path.name, self._format), lambda: pa.OSFile(str(path)), state)
+        kind = format_of(str(path), self._format)
+        return RowSource(str(path), kind, lambda: pa.OSFile(str(path)), state, str(path.resolve()), partition)
 
     def _some(self, text: str, which: str, found: list[RowSource]) -> list[RowSource]:
         if not found:
@@ -127,11 +136,17 @@ class SourceFinder:
     def _copied(self, name: str, opened: Callable[[], Any], text: str) -> RowSource:
         """A temporary copy of what can be read once."""
         kind = format_of(text, self._format)
-        copy = self._kept.enter_context(tempfile.NamedTemporaryFile(prefix="lance-namespace-"))  # noqa: SIM115
-        with opened() as stream:
+        if name in self._read:
+            raise FileRefused(f"{name}: expected once, as it can be read once, found twice")
+        self._read.add(name)
+        copy = self._copy()
+        with opened() as stream, _named_copy(name):
             shutil.copyfileobj(stream, copy, _BUFFER)
-        copy.flush()
+            copy.flush()
         return RowSource(name, kind, lambda: pa.OSFile(copy.name), lambda: None)
+
+    def _copy(self) -> Any:
+        return self._kept.enter_context(tempfile.NamedTemporaryFile(prefix="lance-namespace-"))
 
     def _downloaded(self, url: str) -> RowSource:
         import httpx
@@ -139,18 +154,28 @@ class SourceFinder:
         from lance_core.storage.opening import shown_uri
 
         name = shown_uri(url)
-        kind = format_of(httpx.URL(url).path, self._format)
-        copy = self._kept.enter_context(tempfile.NamedTemporaryFile(prefix="lance-namespace-"))  # noqa: SIM115
         try:
-            with httpx.stream("GET", url, follow_redirects=True, timeout=_SECONDS) as answer:
+            path = httpx.URL(url).path
+        except httpx.InvalidURL as error:
+            raise FileRefused(f"{name}: expected an address of the web: {error}") from None
+        kind = format_of(path, self._format)
+        copy = self._copy()
+        # Some servers call a file that is compressed one with an encoding, which would be taken off on the way.
+        is_compressed = compression_of(path) is not None
+        try:
+            headers = {"Accept-Encoding": "identity"}
+            with (
+                httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=_SECONDS) as answer,
+                _named_copy(name),
+            ):
                 answer.raise_for_status()
-                for part in answer.iter_bytes(_BUFFER):
+                for part in answer.iter_raw(_BUFFER) if is_compressed else answer.iter_bytes(_BUFFER):
                     copy.write(part)
+                copy.flush()
         except httpx.HTTPStatusError as error:
             raise FileRefused(f"{name}: expected a file, found HTTP status {error.response.status_code}") from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise FileRefused(f"{name}: not read: {error or type(error).__name__}") from error
-        copy.flush()
         return RowSource(name, kind, lambda: pa.OSFile(copy.name), lambda: None)
 
     def _in_bucket(self, text: str, scheme: str, rest: str) -> list[RowSource]:
@@ -159,25 +184,23 @@ class SourceFinder:
 
         bucket, _, key = rest.partition("/")
         store = self._kept.enter_context(closing(open_store(f"{scheme}://{bucket}", self._options)))
-        key = key.rstrip("/")
+        root, is_directory, key = f"{scheme}://{bucket}", key.endswith("/"), key.rstrip("/")
         if not key:
             raise FileRefused(f"{text}: expected a file or directory of the bucket")
-        pattern = _PATTERN.search(key)
-        if pattern is None:
-            try:
+        if not is_directory:
+            with suppress(NotFound):
                 store.head(key)
-            except NotFound:
-                below = [meta.path for meta in store.list(key)]
-                wanted = [each for each in below if _is_data(each.removeprefix(f"{key}/"), text)]
-                found = [self._object(store, f"{scheme}://{bucket}", each) for each in wanted]
-                return self._some(text, "in the directory", found) if below else self._some(text, "of this name", [])
-            return [self._object(store, f"{scheme}://{bucket}", key)]
-        directory = key[: pattern.start()].rpartition("/")[0]
-        matches = re.compile(_path_pattern(key)).fullmatch
-        keys = [meta.path for meta in store.list(directory) if matches(meta.path)]
-        return self._some(text, "that match", [self._object(store, f"{scheme}://{bucket}", each) for each in keys])
+                return [self._object(store, root, key, {})]
+        base, parts = _divided(key) if is_pattern(key) else (key, _ALL_BELOW)
+        begin = f"{base}/" if base else ""
+        found = []
+        for path in (meta.path for meta in store.list(base)):
+            names = path.removeprefix(begin).split("/")
+            if _matches(names, parts):
+                found.append(self._object(store, root, path, _partition(names, f"{root}/{path}")))
+        return self._some(text, "that match" if is_pattern(key) else "of this name, or in the directory", found)
 
-    def _object(self, store: ObjectStore, root: str, key: str) -> RowSource:
+    def _object(self, store: ObjectStore, root: str, key: str, partition: Mapping[str, str | None]) -> RowSource:
         def state() -> object:
             found = store.head(key)
             return found.size, found.e_tag, found.last_modified
@@ -185,7 +208,8 @@ class SourceFinder:
         def raw() -> Any:
             return pa.PythonFile(io.BufferedReader(_StoredBytes(store, key), _BUFFER), "r")
 
-        return RowSource(f"{root}/{key}", format_of(key, self._format), raw, state)
+        name = f"{root}/{key}"
+        return RowSource(name, format_of(key, self._format), raw, state, name, partition)
 
 
 class _StoredBytes(io.RawIOBase):
@@ -222,23 +246,94 @@ class _StoredBytes(io.RawIOBase):
         return len(data)
 
 
-def _is_data(relative: str, directory: str) -> bool:
-    """Whether a file below a directory has rows: not a hidden one, nor one of an engine's own such as `_SUCCESS`."""
-    parts = relative.split("/")
-    if any(part.startswith((".", "_")) for part in parts):
-        return False
-    if partitions := [part for part in parts[:-1] if "=" in part]:
-        raise FileRefused(
-            f"{directory}: expected files that have all columns, found the partition {partitions[0]}, whose column the "
-            "files lack; write one file from it, or load the files of each partition with their column"
-        )
-    return True
+def local_path(text: str) -> Path:
+    """The path that a text or a `file://` address names. Raises `FileRefused`."""
+    if "://" in text:
+        parts = urlsplit(text)
+        if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+            schemes = ", ".join(f"{each}://" for each in BUCKETS)
+            raise FileRefused(f"{text}: expected a path, file:///path or one of {schemes}")
+        return Path(unquote(parts.path))
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise FileRefused(f"{text}: {error}") from None
 
 
-def _path_pattern(pattern: str) -> str:
-    """A regular expression for keys: `*` stays within a part, `**/` is any number of parts."""
-    return _PATTERN_PART.sub(lambda found: _REGULAR.get(found[0]) or _class_or_letter(found[0]), pattern)
+def is_pattern(text: str) -> bool:
+    """Whether a name of files has wildcards."""
+    return not _WILDCARDS.isdisjoint(text)
 
 
-def _class_or_letter(part: str) -> str:
-    return f"[{'^' if part[1] == '!' else ''}{part[1:-1].lstrip('!')}]" if len(part) > 1 else re.escape(part)
+def _divided(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """The directory before the first wildcard, and the patterns of the names below it."""
+    parts = pattern.split("/")
+    first = next(place for place, part in enumerate(parts) if is_pattern(part))
+    below = [part for part in parts[first:] if part]
+    base = "/".join(parts[:first])
+    return base or ("/" if first else ""), (*below, "*") if below[-1] == _ANY_DEPTH else tuple(below)
+
+
+def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether names, from the directory on, are those of a pattern; `**` is any number of directories."""
+    if not names or not parts:
+        return not names and not parts
+    if parts[0] == _ANY_DEPTH:
+        return _matches(names, parts[1:]) or (_name_matches(names[0], "*") and _matches(names[1:], parts))
+    return _name_matches(names[0], parts[0]) and _matches(names[1:], parts[1:])
+
+
+def _name_matches(name: str, part: str) -> bool:
+    return fnmatchcase(name, part) and (not name.startswith(_NOT_DATA) or part.startswith(name[0]))
+
+
+def _files(base: Path, parts: Sequence[str]) -> list[Path]:
+    """The files below a directory that match, by name. Raises `FileRefused` for a link to nowhere or around."""
+    found: set[Path] = set()
+    _add_files(found, base, parts, {base.resolve()})
+    return sorted(found)
+
+
+def _add_files(found: set[Path], directory: Path, parts: Sequence[str], above: set[Path]) -> None:
+    part, rest = parts[0], parts[1:]
+    if part == _ANY_DEPTH:
+        _add_files(found, directory, rest, above)
+        part, rest = "*", parts
+    for entry in directory.iterdir():
+        if not _name_matches(entry.name, part):
+            continue
+        if entry.is_dir():
+            if rest:
+                real = entry.resolve()
+                if real in above:
+                    raise FileRefused(
+                        f"{entry}: expected a directory of its own, found a link to {real}, which it is in"
+                    )
+                _add_files(found, entry, rest, {*above, real})
+        elif not rest:
+            if not entry.is_file():
+                what = "a pipe, a device or a socket" if entry.exists() else "a link to nothing"
+                raise FileRefused(f"{entry}: expected a file, found {what}")
+            found.add(entry)
+
+
+def _partition(names: Sequence[str], path: str) -> dict[str, str | None]:
+    """The columns and values of directories such as `year=2026`. Raises `FileRefused` for one twice."""
+    found: dict[str, str | None] = {}
+    for each in names[:-1]:
+        name, equals, value = map(unquote, each.partition("="))
+        if not equals:
+            continue
+        if not name or name in found:
+            raise FileRefused(f"{path}: expected directories with different columns, found {each}")
+        found[name] = None if value == _NO_VALUE else value
+    return found
+
+
+@contextmanager
+def _named_copy(name: str) -> Iterator[None]:
+    """Say what could not be copied where the temporary directory is full."""
+    try:
+        yield
+    except OSError as error:
+        raise FileRefused(f"{name}: not kept in {tempfile.gettempdir()}: {error.strerror or error}") from error
