@@ -65,6 +65,12 @@ def csv_rows(data: bytes | str, schema: str, **options: Any) -> list[dict[str, A
         *[(cells, "string") for cells in (["2026-03-01T12:00:00+02:00"], ["2026-03-01 12:00Z", "2026-03-01 12:00"])],
         *[(cells, "string") for cells in (["12:30"], ["25:00:00"], ["2026-03-01T12:00:00.5+00:00"], ["1", '""'])],
         *[([""], "string"), ([], "string")],
+        *[
+            (["1" + "0" * 22], "string"),
+            (["9223372036854775808", "-1"], "string"),
+            (["9007199254740994", "0.5"], "string"),
+        ],
+        *[([f"{year}-01-01 00:00:00.123456789"], "string") for year in (1600, 3000)],
     ],
 )
 def test_a_column_of_csv_is_what_gives_all_cells_back(cells: list[str], kind: str) -> None:
@@ -98,6 +104,7 @@ def test_a_column_is_what_its_last_cell_is(monkeypatch: pytest.MonkeyPatch) -> N
         *[
             (["0.12345678901234567890", "1"], "decimal128(38, 20)"),
             (["NaN", "1"], "double"),
+            (["-0", "1"], "double"),
             (['"NaN"', "1.5"], "double"),
         ],
         *[(["true", "null"], "bool"), (["[]", "[1]"], "list<item: int64>"), (["[]", "null"], "list<item: string>")],
@@ -150,6 +157,7 @@ PLAIN = [{"a": "1", "b": "x;y"}, {"a": "", "b": None}]
         'sep=;\na;b\n1;"x;y"\n"";\n',
         '\n\na,b\n\n1,x;y\n\n"",',
         '"a","b"\n"1","x;y"\n"",\n',
+        '\ufeffsep=;\r\na;b\r\n1;"x;y"\r\n"";\r\n',
     ],
 )
 def test_dialects_are_seen(data: str) -> None:
@@ -176,7 +184,11 @@ def test_compressed_text_is_seen_by_its_bytes() -> None:
         (b'a,b\n"x\ny",2\n3,4,5\n', "line 4: expected 2 cells, found 3"),
         (b"a\ncaf\xe9\n", "line 2: expected UTF-8, found the byte 0xe9"),
         (b"caf\xe9\n1\n", "line 1: expected UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "line 1: expected UTF-8, found UTF-16"),
+        (b"a,b\n1,2\n3,\xe9\n", "line 3: expected UTF-8, found the byte 0xe9"),
+        *[("a,b\n1,2\n".encode(f"utf-{bits}"), f"line 1: expected UTF-8, found UTF-{bits}") for bits in (16, 32)],
+        *[("a,b\n1,2\n".encode(f"utf-{kind}"), "found a NUL byte") for kind in ("16-le", "16-be", "32-le", "32-be")],
+        (b"a long name,b\0\n1,2\n", "line 1: expected names of columns, found a NUL byte in 'b\\x00'"),
+        (b"\xfd7zXZ\x00b", "expected text, found xz"),
         (b"a,a\n1,2\n", "line 1: expected different names of columns, found 'a' twice"),
         (b",a\n0,1\n", "line 1: expected a name for each column, found none for column 1"),
         (b'a,b\n1,2\n"x,2\n3,4\n', "line 3: expected a quote that ends the cell"),
@@ -203,6 +215,11 @@ def test_what_is_wrong_with_csv_is_said_with_its_line(data: bytes, said: str) ->
         (b'[{"a": 1},\n {"a": 2.5}\n]', "line 2: column a: expected int64, found '2.5'"),
         (b'[{"a": 1},\n {"a": 2}', "expected , or ] after a value of the array, found 'the end'"),
         (b'[{"a": 1}] x', "line 1: expected the end of the file after the array, found 'x'"),
+        (b"null\n", "line 1: expected a JSON object, found 'null'"),
+        (b'{"a": 1}\n null\n', "line 2: expected a JSON object, found 'null'"),
+        (b'{"a": 1} null\n', "line 1: expected a JSON object, found 'null'"),
+        (b'[{"a": 1}, null]', "line 1: expected a JSON object, found 'null'"),
+        (b'{"a": 1}, {"a": 2}\n', "line 1: expected JSON, found ', {\"a\": 2}'"),
         (b'{"a": ' + b"[" * 100_000 + b"\n", "line 1: "),
     ],
 )
@@ -222,6 +239,10 @@ def test_objects_over_several_lines_and_arrays_are_rows(monkeypatch: pytest.Monk
             "\n".join(json.dumps(row, indent=1) for row in rows),
         ):
             assert read_again("jsonl", data.encode(), schema_of("a int64, b text")).to_pylist() == rows
+    for marks in ("\n", "\r\n", "\r", " ", ""):  # also several objects in a line, and numbers that need a second look
+        for number in ("2", "2.0"):
+            data = f'{{"a": 1}}{marks}{{"a": {number}}}{marks}'.encode()
+            assert read_again("jsonl", data, schema_of("a int64"))["a"].to_pylist() == [1, 2], data
     assert read_again("jsonl", b"[]", schema_of("a int64")).num_rows == 0
     assert read_again("jsonl", b"", schema_of("a int64")).num_rows == 0
 
@@ -239,6 +260,24 @@ def test_rows_of_any_size_and_cells_over_the_ends_of_chunks(monkeypatch: pytest.
     monkeypatch.setattr(chunks, "LONGEST_ROW", 1000)
     with pytest.raises(FileRefused, match=r"^line 2: expected a row of at most 1,000 bytes"):
         csv_rows('a,b\n"' + "x" * 5000 + '",1\n', "a text, b int64")
+
+
+def test_a_mark_in_front_of_a_later_row_is_a_letter_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in (8, 8 << 20):
+        monkeypatch.setattr(chunks, "CHUNK_BYTES", size)
+        found = csv_rows("\ufeffa,b\n\ufeffx,1\n\ufeffy,2\n", "a text, b int64")
+        assert [row["a"] for row in found] == ["\ufeffx", "\ufeffy"]
+
+
+@pytest.mark.parametrize("name", ["ORCID", "PAR1", "BZh", "%PDF", "ARROW1"])
+def test_a_header_that_begins_as_other_files_do_is_text(name: str) -> None:
+    assert csv_rows(f"{name},n\nx,1\n", f'"{name}" text, n int64') == [{name: "x", "n": 1}]
+
+
+def test_names_of_columns_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("namespace_server.cli.files.csv_files.CHUNK_BYTES", 64)
+    with pytest.raises(FileRefused, match="line 1: expected names of columns in 64 bytes, found more"):
+        csv_rows(",".join(f"c{number}" for number in range(50)) + "\n1,2\n", "c1 text")
 
 
 def test_null_and_empty_are_two_things() -> None:
@@ -269,6 +308,8 @@ def test_the_keys_of_json_that_any_row_has(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("namespace_server.cli.files.json_rows.CHUNK_BYTES", 40)
     rows = JsonRows(source_of(b'{"a": "d", "e": {"c": 1}}\n' * 10 + b'{"b": null}\n', "jsonl"))
     assert rows.columns(["a", "b", "c", "d"]) == ("a", "b")
+    escaped = b'{"\\u0061": "\\n", "x\\/y" : 1, "\\u00E9": 2}\n'
+    assert JsonRows(source_of(escaped, "jsonl")).columns(["x/y", "é", "a", "n"]) == ("x/y", "é", "a")
 
 
 def test_the_quotes_of_cells_are_found_at_once_and_one_by_one() -> None:

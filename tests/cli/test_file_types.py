@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from namespace_server.cli.files.arrow_files import ArrowRows
 from namespace_server.cli.files.csv_files import CsvRows
 from namespace_server.cli.files.formats import FileFormat
 from namespace_server.cli.files.json_files import JsonRows
@@ -144,7 +145,21 @@ def test_a_type_reads_as_it_is_printed() -> None:
         *("list<item: string>", "date32[day]"),
     ]
     assert found.names[1] == "two words"
-    for wrong in ("a", "a nosuch", "a int64 b", "a decimal(99, 2)", "a int64, a text", "a struct<", "a timestamp[x]"):
+    assert type_of("dictionary<values=int8, indices=int8, ordered=1>").ordered
+    assert schema_of("größe text").names == ["größe"]
+    for wrong in (
+        "a timestamp[us, Nowhere/Else]",
+        "a dictionary<value=string>",
+        "a dictionary<indices=float>",
+        "a float[²]",
+        "a",
+        "a nosuch",
+        "a int64 b",
+        "a decimal(99, 2)",
+        "a int64, a text",
+        "a struct<",
+        "a timestamp[x]",
+    ):
         with pytest.raises(FileRefused):
             schema_of(wrong)
 
@@ -156,6 +171,29 @@ def test_dictionaries_of_several_batches_are_one_in_a_file() -> None:
     assert pa.ipc.open_file(stream.getvalue()).read_all()["d"].to_pylist() == ["a", "b", "a", None, "c"]
 
 
+def test_a_stream_of_arrow_that_is_cut_or_goes_on_is_refused() -> None:
+    table = pa.table({"a": range(4)})
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        for batch in table.to_batches(max_chunksize=2):
+            writer.write_batch(batch)
+    data = stream.getvalue()
+    old = pa.ipc.IpcWriteOptions(use_legacy_format=True)
+    legacy = io.BytesIO()
+    with pa.ipc.new_stream(legacy, table.schema, options=old) as writer:
+        writer.write_table(table)
+    for whole in (data, legacy.getvalue()):
+        batches = ArrowRows(source_of(whole, "arrow")).batches()
+        assert pa.Table.from_batches(batches).equals(table)
+    for wrong, said in (
+        (data[:-8], "expected the mark at the end of an Arrow stream, found the end of the file"),
+        (data + data, f"expected the end of the file after an Arrow stream, found {len(data):,} more bytes"),
+        (data[: len(data) // 2], "not read as arrow"),
+    ):
+        with pytest.raises(FileRefused, match=said):
+            list(ArrowRows(source_of(wrong, "arrow")).batches())
+
+
 TEXTS: list[tuple[str, str, Any]] = [
     *[
         ("int64", text, value)
@@ -165,6 +203,8 @@ TEXTS: list[tuple[str, str, Any]] = [
         ("int64", text, None)
         for text in ("2.9", "0x10", "x", "1_0", "1,0", "9223372036854775808", "true", "2024-01-02")
     ],
+    *[("uint64", text, 2**64 - 1) for text in ("18446744073709551615.0", "1.8446744073709551615e19")],
+    *[("double", "nan(7)", None), ("float", "NaN(x)", None)],
     *[("uint64", "18446744073709551615", 2**64 - 1), ("uint64", "-1", None), ("int8", "128", None)],
     *[("double", text, value) for text, value in (("+1.5", 1.5), ("1.", 1.0), ("Infinity", float("inf")))],
     *[("double", text, None) for text in ("1e400", "1e-400", "9007199254740993", "1,5", "0x10", "true")],
@@ -182,6 +222,16 @@ TEXTS: list[tuple[str, str, Any]] = [
     *[("timestamp[us]", text, None) for text in ("2024-01-02T03:04:05Z", "2024-01-02T03:04:05.1234567", "12:00", "5")],
     *[("timestamp[us, UTC]", text, None) for text in ("2024-01-02 03:04:05", "2024-01-02", "2024-01-02 25:00:00Z")],
     *[("time32[s]", text, None) for text in ("25:00:00", "10:00:00.5", "x")],
+    *[
+        (f"timestamp[{kind}]", text, None)
+        for kind, text in (
+            ("ns", "3000-01-01"),
+            ("ns", "1600-01-01 00:00:00"),
+            ("ns, UTC", "9999-12-31T23:59:59Z"),
+            ("us", "400000-01-01 00:00:00"),
+        )
+    ],
+    *[("time64[us]", text, None) for text in ("12", "1230", "12:30Z", "12:30:00+01:00", "2024-01-02T12:30")],
     *[("duration[us]", text, None) for text in ("1.0000001", "1h", "1e30")],
     *[("binary", text, None) for text in ("AP9", "x y", "ü")],
     *[("fixed_size_binary[2]", "AP9h", None)],
@@ -208,6 +258,7 @@ def test_a_text_is_the_value_that_it_writes_or_is_refused_with_its_line(kind: st
         assert repr(text) in str(refused.value)
 
 
+DICTIONARY_OF = {"string": "1.5", "double": 1.5, "binary": None, "int64": None}
 JSON_VALUES: list[tuple[str, str, Any]] = [
     *[("string", text, text) for text in ("12345678901234567890123", "1.50", "1E5", "true", "-0")],
     *[("int64", text, int(float(text))) for text in ("7", "7.0", "1e3")],
@@ -223,9 +274,17 @@ JSON_VALUES: list[tuple[str, str, Any]] = [
         ("float[2]", "[1, 2, 3]", None),
         ("float[2]", "[1, 1e39]", None),
     ],
+    *[("struct<a: int64>", "{}", {"a": None}), ("struct<a: float16, b: text>", "{}", {"a": None, "b": None})],
     *[("struct<a: int64>", '{"a": 1}', {"a": 1}), ("struct<a: int64>", '{"a": 1, "b": 2}', None)],
     *[("struct<a: int64>", '{"a": 1, "a": 2}', None), ("struct<a: int64>", "[]", None)],
     *[("list<struct<a: int64>>", '[{"b": 2}]', None), ("map<string, int64>", '{"k": 1}', [("k", 1)])],
+    *[(kind, "12", None) for kind in ("time32[s]", "time64[us]", "date32", "timestamp[us]", "binary")],
+    *[("binary", text, None) for text in ("1234", "Infinity", "true")],
+    *[("float", text, None) for text in ("1e-46", "0." + "0" * 50 + "1")],
+    *[("double", text, None) for text in ("0." + "0" * 400 + "1", "1e-0400")],
+    *[("list<float>", "[1, 1e-46]", None), ("float[1]", "[0.0]", [0.0]), ("double", "1e-300", 1e-300)],
+    *[(f"dictionary<values={of}, indices=int32, ordered=0>", "1.5", value) for of, value in DICTIONARY_OF.items()],
+    ("dictionary<values=string, indices=int32, ordered=0>", "true", "true"),
     *[("map<string, int64>", '[["k", 1]]', [("k", 1)]), ("map<string, int64>", '[["k"]]', None)],
     *[
         ("timestamp[us]", "5", None),

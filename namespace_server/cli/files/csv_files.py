@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from namespace_server.cli.files.chunks import CHUNK_BYTES, Chunk, check_quotes, chunks, last_row_end, rows_of
-from namespace_server.cli.files.dialects import Dialect, cells_of, dialect_of, not_utf8
+from namespace_server.cli.files.dialects import MARK, Dialect, cells_of, dialect_of, not_utf8
 from namespace_server.cli.files.guesses import guessed
 from namespace_server.cli.files.json_files import parsed_cells
 from namespace_server.cli.files.refusals import CellMisfit, FileRefused
@@ -95,6 +95,8 @@ class CsvRows:
         names = list(self._dialect.names)
         # Pyarrow takes an empty cell for a quoted one where it ends the file and comes after a quoted one.
         data = chunk.data if chunk.data.endswith((b"\n", b"\r")) else chunk.data + b"\n"
+        if data.startswith(MARK):  # a letter of the first cell, where pyarrow would leave one out
+            data = MARK + data
         with self._explained(chunk):
             return csv.read_csv(
                 pa.BufferReader(data),

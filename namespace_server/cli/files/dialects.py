@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from namespace_server.cli.files.chunks import Chunk, rows_of
+from namespace_server.cli.files.chunks import Chunk, count_lines, rows_of
 from namespace_server.cli.files.refusals import FileRefused
 
 DELIMITERS: Final = (",", ";", "\t", "|")
@@ -17,7 +17,10 @@ _SAMPLE: Final = 200
 _STATED: Final = re.compile(rb"sep=([,;\t|])\r?\n")
 """A first line as Excel writes and reads it."""
 MARK: Final = b"\xef\xbb\xbf"
-_OTHER_MARKS: Final = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+_OTHER_ENCODINGS: Final = (
+    *((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32")),
+    *((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,11 @@ class Dialect:
 
 def check_is_utf8(head: bytes) -> None:
     """Raise `FileRefused` for the first bytes of a text in another encoding."""
-    for mark, name in _OTHER_MARKS:
+    for mark, name in _OTHER_ENCODINGS:
         if head.startswith(mark):
             raise FileRefused(f"line 1: expected UTF-8, found {name}")
+    if b"\0" in head[:4]:
+        raise FileRefused("line 1: expected UTF-8, found a NUL byte, as UTF-16 and UTF-32 have them")
 
 
 def dialect_of(head: bytes, given: str | None, *, is_whole: bool) -> Dialect:
@@ -52,9 +57,11 @@ def dialect_of(head: bytes, given: str | None, *, is_whole: bool) -> Dialect:
     body = Chunk(head[start:], lines + 1)
     delimiter = given or _delimiter(body, is_whole=is_whole)
     for place, row in rows_of(body, delimiter, blank=False):
+        end = place + len(row)
+        if end == len(body.data) and not is_whole:
+            raise FileRefused(f"line {body.line_at(place)}: expected names of columns in {end:,} bytes, found more")
         names = cells_of(row, delimiter, body.line_at(place))
         _check_names(names, body.line_at(place))
-        end = place + len(row)
         end += 2 if body.data[end : end + 2] == b"\r\n" else 1
         return Dialect(delimiter, tuple(names), start + end, body.line_at(end) - 1)
     raise FileRefused("expected a line with the names of the columns, found an empty file")
@@ -95,13 +102,19 @@ def _delimiter(body: Chunk, *, is_whole: bool) -> str:
 
 
 def _widths(body: Chunk, delimiter: str, *, is_whole: bool) -> list[int]:
-    rows = [row for _, row in islice(rows_of(body, delimiter, blank=False), _SAMPLE)]
+    rows = list(islice(rows_of(body, delimiter, blank=False), _SAMPLE))
     if not is_whole and 1 < len(rows) < _SAMPLE:
         del rows[-1]  # which may go on
-    return [row.count(delimiter.encode()) and len(cells_of(row, delimiter, 1)) for row in rows]
+    widths, line, counted = [], body.line, 0
+    for place, row in rows:
+        line, counted = line + count_lines(body.data[counted:place]), place
+        widths.append(row.count(delimiter.encode()) and len(cells_of(row, delimiter, line)))
+    return widths
 
 
 def _check_names(names: list[str], line: int) -> None:
+    if nul := [name for name in names if "\0" in name]:
+        raise FileRefused(f"line {line}: expected names of columns, found a NUL byte in {nul[0]!r}")
     if "" in names:
         raise FileRefused(f"line {line}: expected a name for each column, found none for column {names.index('') + 1}")
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from namespace_server.cli.files.refusals import CellMisfit
-from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape
+from namespace_server.cli.files.shapes import EXACT_IN_DOUBLE, NOTHING, TEXT, Shape
 from namespace_server.cli.files.texts import typed
 
 _BOOLEANS: Final = pa.array(["true", "false", "True", "False", "TRUE", "FALSE"])
 _NUMBER: Final = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(nan|NaN|-?(inf|Infinity))$"
+_WHOLE: Final = r"^-?[0-9]+$"
 _DATE_LENGTH: Final = 10
 _TIME: Final = r"^[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?$"
 _MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?Z?$"
@@ -63,6 +64,9 @@ def _numbers(texts: pa.Array, _: str) -> Shape | None:
         rest = texts.filter(other)
         if not pc.all(pc.match_substring_regex(rest, _NUMBER)).as_py() or not _are_exact(rest, numbers.filter(other)):
             return None
+    beyond = texts.filter(pc.and_(pc.is_finite(numbers), pc.greater(pc.abs(numbers), EXACT_IN_DOUBLE)))
+    if pc.any(pc.match_substring_regex(beyond, _WHOLE)).as_py():
+        return None
     return Shape("number", is_word=not pc.any(pc.is_finite(numbers)).as_py())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from namespace_server.cli.files.chunks import Chunk
-from namespace_server.cli.files.json_rows import parsed, parsed_rows, row_chunks
+from namespace_server.cli.files.json_rows import holds_other_rows, parsed, parsed_rows, row_chunks
 from namespace_server.cli.files.json_values import WORDS, ValueMisfit, check_keys, column_of, shape_of
 from namespace_server.cli.files.refusals import CellMisfit, FileRefused
 from namespace_server.cli.files.shapes import (
@@ -31,7 +32,15 @@ if TYPE_CHECKING:
 
 _PARTS: Final = 65_536
 _LONG_NUMBER: Final = re.compile(rb"[0-9][0-9.]{15}")
-_TINY_NUMBER: Final = re.compile(rb"[0-9][eE]-[0-9]{3}")
+_TINY_NUMBERS: Final = {
+    pa.float32(): re.compile(rb"[0-9][eE]-0*[1-9][0-9]|\.0{20}"),
+    pa.float64(): re.compile(rb"[0-9][eE]-0*[1-9][0-9]{2}|\.0{100}"),
+}
+"""Numbers that may be too small for a type, and would be zeros."""
+_NEGATIVE_ZERO: Final = re.compile(rb"-0[^0-9.]")
+"""A number whose sign an integer does not hold."""
+_ESCAPED_KEY: Final = re.compile(rb'\\[^"\\]{0,255}"[ \t\r\n]*:')
+"""The end of a key with an escape in its last 255 bytes."""
 _FLOATS: Final = (pa.float32(), pa.float64())
 _TEXT: Final = (
     *(pa.types.is_timestamp, pa.types.is_date, pa.types.is_time, pa.types.is_decimal, is_bytes),
@@ -50,8 +59,8 @@ class JsonRows:
         missing = set(known)
         for chunk in self._chunks():
             spelt = {name for name in missing if any(form in chunk.data for form in _spellings(name))}
-            if spelt:
-                missing -= spelt & _keys(chunk)
+            if spelt or _ESCAPED_KEY.search(chunk.data):
+                missing -= _keys(chunk)
             if not missing:
                 break
         return tuple(name for name in known if name not in missing)
@@ -117,6 +126,8 @@ def parsed_cells(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _parsed_by_arrow(chunk: Chunk, schema: pa.Schema | None) -> pa.Table | None:
+    if holds_other_rows(chunk.data):  # which ends the process in pyarrow, or is a row of nulls there
+        return None
     behaviour = "infer" if schema is None else "error"
     try:
         return arrow_json.read_json(
@@ -167,33 +178,37 @@ def _quick_type(kind: pa.DataType) -> pa.DataType | None:
 
 def _read_quickly(chunk: Chunk, quick: pa.Schema, schema: pa.Schema) -> pa.Table | None:
     """The rows of a chunk, None if they are not read exactly so."""
-    if _TINY_NUMBER.search(chunk.data):
-        return None
     table = _parsed_by_arrow(chunk, quick)
     if table is None:
         return None
     try:
-        columns = [_finished(table.column(field.name).combine_chunks(), field.type) for field in schema]
+        is_tiny = cache(lambda kind: _TINY_NUMBERS[kind].search(chunk.data) is not None)
+        columns = [_finished(table.column(field.name).combine_chunks(), field.type, is_tiny) for field in schema]
     except (CellMisfit, pa.ArrowException, ValueError):
         return None
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _finished(found: pa.Array, kind: pa.DataType) -> pa.Array:
-    """What pyarrow read, in the type of the column. Raises `ValueError` where it may not be exact."""
+def _finished(found: pa.Array, kind: pa.DataType, is_tiny: Callable[[pa.DataType], bool]) -> pa.Array:
+    """What pyarrow read, in the type of the column. Raises `ValueError` where it may not be exact.
+
+    `is_tiny` tells whether zeros can be numbers that are too small for a type.
+    """
     types = pa.types
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
     if kind in _FLOATS:
         if pc.any(pc.greater_equal(pc.abs(found), float(EXACT_WHOLE[kind]))).as_py():
             raise ValueError("whole numbers beyond those that are exact")
+        if pc.any(pc.equal(found, 0)).as_py() and is_tiny(kind):
+            raise ValueError("numbers that may be too small")
         return found
     if types.is_struct(kind):
         fields = [kind.field(place) for place in range(kind.num_fields)]
-        children = [_finished(found.field(place), field.type) for place, field in enumerate(fields)]
+        children = [_finished(found.field(place), field.type, is_tiny) for place, field in enumerate(fields)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=found.is_null())
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        values = _finished(found.values, kind.value_type)
+        values = _finished(found.values, kind.value_type, is_tiny)
         lists = pa.ListArray.from_arrays(found.offsets, values, mask=found.is_null())
         return lists.cast(kind)
     return found if found.type == kind else typed(found, kind)
@@ -225,14 +240,14 @@ def _check_nulls(chunk: Chunk, table: pa.Table, field: pa.Field) -> None:
 
 
 def _shapes_of(table: pa.Table, chunk: Chunk) -> dict[str, Shape] | None:
-    """The shapes of what pyarrow read without being told types; None if numbers may have lost digits."""
-    if _has_doubles(table.schema) and (_LONG_NUMBER.search(chunk.data) or _TINY_NUMBER.search(chunk.data)):
+    """The shapes of what pyarrow read without being told types; None if numbers may have lost digits or signs."""
+    kinds = {kind for field in table.schema for kind in _leaf_types(field.type)}
+    patterns = (_LONG_NUMBER, _TINY_NUMBERS[pa.float64()]) if pa.float64() in kinds else ()
+    if any(pattern.search(chunk.data) for pattern in patterns):
+        return None
+    if pa.int64() in kinds and _NEGATIVE_ZERO.search(chunk.data):
         return None
     return {name: _array_shape(column) for name, column in zip(table.schema.names, table.columns, strict=True)}
-
-
-def _has_doubles(schema: Any) -> bool:
-    return any(pa.types.is_floating(kind) for field in schema for kind in _leaf_types(field.type))
 
 
 def _leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:

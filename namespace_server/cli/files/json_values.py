@@ -12,7 +12,7 @@ from namespace_server.cli.files.guesses import is_exact
 from namespace_server.cli.files.json_rows import Literal
 from namespace_server.cli.files.refusals import CellMisfit, shown_type, shown_value
 from namespace_server.cli.files.shapes import NOTHING, Shape, joined, joined_fields
-from namespace_server.cli.files.texts import typed
+from namespace_server.cli.files.texts import takes_numbers, typed
 from table_data.arrow.exact import is_text
 
 WORDS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
@@ -41,15 +41,17 @@ def column_of(values: Sequence[Any], kind: pa.DataType, rows: Sequence[int], pat
 
 
 def _leaves(values: Sequence[Any], kind: pa.DataType, rows: Sequence[int], path: str) -> pa.Array:
-    is_boolean = pa.types.is_boolean(kind)
+    of_values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    takes_booleans = pa.types.is_boolean(of_values) or is_text(of_values)
+    is_number = takes_numbers(kind)
     texts: list[str | None] = []
     for row, value in zip(rows, values, strict=True):
         if isinstance(value, bool):
-            if not is_boolean and not is_text(kind):
+            if not takes_booleans:
                 raise ValueMisfit(row, path, f"expected {shown_type(kind)}, found {str(value).lower()}")
             texts.append("true" if value else "false")
         elif value is None or isinstance(value, str):
-            if is_boolean and isinstance(value, Literal):
+            if not is_number and isinstance(value, Literal):
                 raise ValueMisfit(row, path, f"expected {shown_type(kind)}, found {value}")
             texts.append(value)
         else:
@@ -82,7 +84,12 @@ def _structs(values: Sequence[Any], kind: pa.DataType, rows: Sequence[int], path
         if not value.keys() <= names:
             check_keys(value, [field.name for field in fields], row, path)
     children = [
-        column_of([value and value.get(field.name) for value in values], field.type, rows, f"{path}.{field.name}")
+        column_of(
+            [None if value is None else value.get(field.name) for value in values],
+            field.type,
+            rows,
+            f"{path}.{field.name}",
+        )
         for field in fields
     ]
     mask = pa.array([value is None for value in values], pa.bool_())

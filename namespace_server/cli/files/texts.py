@@ -31,6 +31,7 @@ _WIDE: Final = pa.decimal256(76, 38)
 _WHOLE: Final = r"^\s*[+-]?[0-9]+\s*$"
 _INFINITE: Final = r"(?i)^\s*[+-]?inf(inity)?\s*$"
 _NOT_ZERO: Final = r"^[^eE]*[1-9]"
+_TIME: Final = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 _FAR_DATE: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}$"
 _FAR_TIME: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,%s})?)?%s$"
 DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -89,7 +90,15 @@ def _integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return texts.cast(kind)
     except pa.ArrowInvalid:
-        return _wide(texts).cast(kind)
+        wide = _wide(texts)
+        if kind != pa.uint64():
+            return wide.cast(kind)
+        # Arrow casts no decimal to whole numbers beyond those of 64 bits with a sign.
+        values = wide.to_pylist()
+        whole = [None if value is None else int(value) for value in values]
+        if whole != values:
+            raise ValueError("a fraction") from None
+        return pa.array(whole, kind)
 
 
 def _wide(texts: pa.Array) -> pa.Array:
@@ -122,6 +131,9 @@ def _floats(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         )
         if pc.any(is_lost).as_py():
             raise ValueError("beyond the range of the type")
+    odd = pc.and_(pc.is_nan(wide), pc.greater(pc.binary_length(trimmed), 4))
+    if pc.any(odd).as_py() and pc.any(pc.match_substring(trimmed.filter(odd), "(")).as_py():
+        raise ValueError("a word of its own")
     large = pc.and_(pc.greater_equal(pc.abs(wide), float(EXACT_WHOLE[kind])), pc.is_finite(wide))
     if pc.any(large).as_py():
         _check_whole(trimmed.filter(large), found.filter(large))
@@ -153,9 +165,10 @@ def _dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    for shape in (None, _short_fractions):
+    for shape in (pc.utf8_trim_whitespace, _short_fractions):
         try:
-            return (texts if shape is None else shape(texts)).cast(kind)
+            shaped = shape(texts)
+            return _within_range(shaped, shaped.cast(kind))
         except pa.ArrowInvalid:
             continue
     # Years that have not four digits, which this project writes in UTC.
@@ -164,9 +177,22 @@ def _timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         short, _FAR_TIME % (max(DIGITS[kind.unit], 1), "" if kind.tz is None else "Z")
     ).fill_null(False)
     nothing = pa.scalar(None, pa.string())
-    near = pc.if_else(is_far, nothing, short).cast(kind)
+    near = pc.if_else(is_far, nothing, short)
+    near = _within_range(near, near.cast(kind))
     plain = pc.replace_substring(pc.replace_substring(short, " ", "T"), "Z", "")
     return pc.coalesce(near, _far(pc.if_else(is_far, plain, nothing), "", kind.unit).cast(kind))
+
+
+def _within_range(texts: pa.Array, found: pa.Array) -> pa.Array:
+    """Times of texts whose years have four digits. Arrow counts on from the other end where nanoseconds do not reach.
+
+    Raises `ValueError`.
+    """
+    if found.type.unit == "ns":
+        years = pc.utf8_slice_codeunits(texts, 0, 4).cast(pa.int64())
+        if pc.any(pc.greater(pc.abs(pc.subtract(pc.year(found), years)), 1)).as_py():  # a zone may change the year
+            raise ValueError("beyond the range of nanoseconds")
+    return found
 
 
 def _short_fractions(texts: pa.Array) -> pa.Array:
@@ -180,12 +206,19 @@ def _far(texts: pa.Array, pattern: str, unit: str) -> pa.Array:
     """Dates and times, also those of years that have not four digits, in units since 1970."""
     if not pc.all(pc.match_substring_regex(texts, pattern)).as_py():
         raise ValueError("no date")
-    values = texts.fill_null("1970-01-01").to_numpy(zero_copy_only=False).astype(f"datetime64[{unit}]")
+    plain = texts.fill_null("1970-01-01").to_numpy(zero_copy_only=False)
+    values = plain.astype(f"datetime64[{unit}]")
+    years = [int(text[: text.index("-", 1)]) for text in plain]
+    if (values.astype("datetime64[Y]").astype(np.int64) + 1970 != years).any():
+        raise ValueError("beyond the range of the unit")
     return pa.array(values.astype(np.int64), mask=texts.is_null().to_numpy(zero_copy_only=False))
 
 
 def _times(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    moments = pc.binary_join_element_wise("1970-01-01T", _short_fractions(texts), "")
+    shorter = _short_fractions(texts)
+    if pc.all(pc.match_substring_regex(shorter, _TIME)).as_py() is False:
+        raise ValueError("no time of a day")
+    moments = pc.binary_join_element_wise("1970-01-01T", shorter, "")
     return moments.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
@@ -209,6 +242,16 @@ def _dictionaries(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     encoded = _reader(kind.value_type)(texts, kind.value_type).dictionary_encode()
     return pa.DictionaryArray.from_arrays(
         encoded.indices.cast(kind.index_type), encoded.dictionary, ordered=kind.ordered
+    )
+
+
+def takes_numbers(kind: pa.DataType) -> bool:
+    """Whether a number of JSON is a value of a type."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return takes_numbers(kind.value_type)
+    return any(
+        is_kind(kind) for is_kind in (is_text, types.is_integer, types.is_floating, types.is_decimal, types.is_duration)
     )
 
 

@@ -9,12 +9,13 @@ import re
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from namespace_server.cli.files.refusals import FileRefused
 from table_data.errors import InvalidCall
 from table_data.requests.arrow_types import arrow_type
 
-_TOKEN: Final = re.compile(r"\s*(`[^`]+`|\"[^\"]+\"|[A-Za-z0-9_./+-]+|[<>()\[\],:=])")
+_TOKEN: Final = re.compile(r"\s*(`[^`]+`|\"[^\"]+\"|[\w./+-]+|[<>()\[\],:=])")
 _MARKS: Final = frozenset("<>()[],:=")
 _ALIASES: Final = {
     "int": "int64",
@@ -142,8 +143,12 @@ class _TypeReader:
         self._expect("]")
         try:
             if name == "timestamp":
-                return pa.timestamp(unit, zone)
+                kind = pa.timestamp(unit, zone)
+                pc.year(pa.array([0], kind))  # which knows the zones
+                return kind
             return {"time32": pa.time32, "time64": pa.time64, "duration": pa.duration}[name](unit)
+        except pa.ArrowInvalid:
+            raise FileRefused(f"expected a time zone in {self._text[:60]!r}, found {zone!r}") from None
         except (ValueError, TypeError):
             raise FileRefused(f"expected a unit of {name} in {self._text[:60]!r}, found {unit!r}") from None
 
@@ -178,15 +183,22 @@ class _TypeReader:
         while True:
             name = self.name()
             self._expect("=")
-            parts[name] = self.name() if name == "ordered" else self.type()
+            if name not in {"values", "indices", "ordered"} or name in parts:
+                raise FileRefused(f"expected values, indices and ordered in {self._text[:60]!r}, found {name!r}")
+            parts[name] = self._number() if name == "ordered" else self.type()
             if not self.takes(","):
                 break
         self._expect(">")
-        return pa.dictionary(parts.get("indices", pa.int32()), parts.get("values", pa.string()))
+        try:
+            return pa.dictionary(
+                parts.get("indices", pa.int32()), parts.get("values", pa.string()), bool(parts.get("ordered", 0))
+            )
+        except (TypeError, pa.ArrowException) as error:
+            raise FileRefused(f"expected a dictionary in {self._text[:60]!r}: {error}") from None
 
     def _number(self) -> int:
         token = self._next("a number")
-        if not token.isdigit() or int(token) >= 1 << 31:
+        if not (token.isascii() and token.isdigit()) or int(token) >= 1 << 31:
             raise FileRefused(f"expected a number in {self._text[:60]!r}, found {token!r}")
         return int(token)
 
