@@ -315,11 +315,12 @@ def _with_columns(table: str, opened: OpenItem, schema: pa.Schema) -> OpenItem:
     """The file with the columns that it has. Raises `FileRefused` for one that the table has not."""
     said = opened.source.partition
     with _named(opened.source):
-        is_arrow = isinstance(opened.rows, ArrowRows)
-        found = opened.rows.schema.names if is_arrow else opened.rows.columns([*schema.names, *said])
+        rows = opened.rows
+        found: Sequence[str]
+        found = rows.schema.names if isinstance(rows, ArrowRows) else rows.columns([*schema.names, *said])
         if both := [name for name in said if name in found]:
             raise FileRefused(f"expected column {both[0]} in the file or in its directory, found it in both")
-        if is_arrow:
+        if isinstance(rows, ArrowRows):
             columns_for(_own_schema(opened, schema), schema, whole=False)
             return opened
         found = [*found, *said]

@@ -6,7 +6,7 @@ The names are those of Arrow, as `show` prints them.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -179,7 +179,7 @@ class _TypeReader:
 
     def _dictionary(self) -> pa.DataType:
         self._expect("<")
-        parts = {}
+        parts: dict[str, Any] = {}
         while True:
             name = self.name()
             self._expect("=")
