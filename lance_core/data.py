@@ -42,6 +42,8 @@ _EXTERNAL_BLOB = 3
 """The kind, in the descriptor of a blob, of one that is a file elsewhere."""
 _DECODED_BYTES = 16 << 20
 _READ_AHEAD_BYTES = 64 << 20
+_FEW_ROWS = 64
+"""Rows of a batch where a column of more of them would have 2 GiB, which pylance does not see beforehand."""
 _file_numbers = itertools.count()
 
 
@@ -268,12 +270,22 @@ def decoded_rows(
             serialized_manifest=encoded,
             storage_options=dataset._storage_options,  # noqa: SLF001
         )
-        batches = opened.scanner(
-            columns=None if columns is None else list(columns),
-            batch_size_bytes=_DECODED_BYTES,
-            io_buffer_size=_READ_AHEAD_BYTES,
-        ).to_batches()
-        return sum(batch.num_rows for batch in batches)
+
+        def count(most: int | None = None) -> int:
+            batches = opened.scanner(
+                columns=None if columns is None else list(columns),
+                batch_size=most,
+                batch_size_bytes=_DECODED_BYTES,
+                io_buffer_size=_READ_AHEAD_BYTES,
+            ).to_batches()
+            return sum(batch.num_rows for batch in batches)
+
+        try:
+            return count()
+        except OSError as error:  # pylance guesses the bytes of a batch from those that are stored
+            if "Offset overflow" not in str(error):
+                raise
+            return count(_FEW_ROWS)
     except BaseException as error:
         if _is_refusal(error):
             files = ", ".join(file.path for fragment in new for file in fragment.files)
