@@ -282,7 +282,7 @@ def decoded_rows(
 
         try:
             return count()
-        except OSError as error:  # pylance guesses the bytes of a batch from those that are stored
+        except Exception as error:  # pylance guesses the bytes of a batch from those that are stored
             if "Offset overflow" not in str(error):
                 raise
             return count(_FEW_ROWS)

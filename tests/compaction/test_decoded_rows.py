@@ -20,7 +20,7 @@ def batch_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     def scan(dataset: lance.LanceDataset, *arguments: Any, batch_size: int | None = None, **options: Any) -> Any:
         found.append(batch_size)
         if batch_size is None:
-            raise OSError("LanceError(Arrow): Offset overflow error: 2147483648")
+            raise ValueError("LanceError(Arrow): Offset overflow error: 2147483648")
         return scanner(dataset, *arguments, batch_size=batch_size, **options)
 
     monkeypatch.setattr(lance.LanceDataset, "scanner", scan)
