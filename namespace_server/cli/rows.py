@@ -67,7 +67,7 @@ def read(
     from namespace_server.cli.files.formats import delimiter_of, format_of
     from namespace_server.cli.files.row_writers import write_rows
     from namespace_server.cli.row_output import batches_with_progress
-    from table_data.arrow.batch_sizes import BATCH_BYTES
+    from table_data.arrow.batch_sizes import BATCH_BYTES, in_fewer_rows
     from table_data.pylance_errors import explained
 
     kind = None if output is None and file_format is None else format_of(output or "", file_format)
@@ -85,17 +85,22 @@ def read(
         blobs = [field.name for field in dataset.schema if is_blob(field) and field.name in (chosen or [field.name])]
         if blobs and kind == "csv":
             raise refusal(f"CSV: column {blobs[0]} holds bytes; choose --columns without it, or another format")
-        with explained(f"read of {table}"):
-            total = dataset.count_rows(where)
-            reader = dataset.scanner(
+
+        def scan(most: int | None = None) -> pa.RecordBatchReader:
+            return dataset.scanner(
                 columns=chosen,
                 filter=where,
                 limit=limit,
+                batch_size=most,
                 batch_size_bytes=BATCH_BYTES,  # a column of a batch must stay below 2 GiB
                 blob_handling="all_binary",
             ).to_reader()
+
+        with explained(f"read of {table}"):
+            total = dataset.count_rows(where)
+            reader = scan()
         total = total if limit is None else min(total, limit)
-        batches = batches_with_progress(_explained(reader, table), progress, "read", total)
+        batches = batches_with_progress(_explained(in_fewer_rows(reader, scan), table), progress, "read", total)
         options = storage_options(list(context.obj.storage_option))
         with destination(output, options) as stream:
             write_rows(stream, kind, reader.schema, batches, delimiter_of(output or ""))
