@@ -30,6 +30,7 @@ from namespace_server.directory.manifest_table.peers import NO_URL, PEER_PROPERT
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observation import SILENT, ForwardingOutcome, Observer
+from namespace_server.rest import forwarding
 from namespace_server.rest.forwarding import Forwarding
 from namespace_server.rest.identity import Authenticator
 from namespace_server.settings import load_settings
@@ -112,6 +113,13 @@ def served(root: Path, url: str, keys: Mapping[str, str], secret: PeerSecret = S
     headers = {"x-api-key": "key-of-ann"} if keys else {}
     with serving(create_app(namespace, Authenticator(keys), forwarding=forwarding)) as at:
         yield Served(namespace, this, at, headers, outcomes.found)
+
+
+@pytest.fixture(autouse=True)
+def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, a process that answers is no other one; but for tests of ones that do not."""
+    if "shortly" not in request.node.name and "gone" not in request.node.name:
+        monkeypatch.setattr(forwarding, "_SIGN_OF_LIFE", 10.0)
 
 
 @pytest.fixture(params=[{}, KEYS], ids=["anonymous", "with keys"])
