@@ -7,7 +7,7 @@ LanceCoreError
 │   ├── PreconditionFailed        a conditional write found other content; nothing was written
 │   ├── ManifestNotSynchronized   committed in the external manifest store, but not in the object store yet
 │   ├── CommitLockError           the lock of a version could not be taken; nothing was written
-│   └── OutcomeUnknown            the answer was lost: the write may have been applied, or may still be
+│   └── StorageUnknown            the answer was lost: the write may have been applied, or may still be
 ├── CorruptFile                   the bytes are not what their name says; nothing may be built on them
 │   └── OversizedFile             larger than a file of its kind can be; it was not read
 ├── UnsupportedFeature            well-formed, but not supported by this engine
@@ -17,10 +17,27 @@ LanceCoreError
 ├── TransactionConflict
 │   ├── RetryableTransaction      redo the operation on the newer version
 │   └── IncompatibleTransaction   conflicts irreconcilably; redoing the operation does not help
-└── TransactionOutcomeUnknown     the commit may or may not have happened; clean up nothing
+└── TransactionUnknown            the commit may or may not have happened; clean up nothing
+
+`OutcomeUnknown` is the family of all exceptions of an unknown outcome, those of the catalog and its clients among
+them. Their names, and those of results that say the same, end in `Unknown`.
 """
 
 from __future__ import annotations
+
+from typing import Final
+
+
+class OutcomeUnknown(Exception):
+    """What was asked for may have been done, or may still be. Clean up nothing; repeat it unchanged, or look.
+
+    Every exception with this meaning is one of this family, beside the class that says where it comes from.
+
+    Attributes:
+        outcome: "unknown", as an error answer of a server says it.
+    """
+
+    outcome: Final = "unknown"
 
 
 class LanceCoreError(Exception):
@@ -54,7 +71,7 @@ class CommitLockError(StorageError):
     """The lock of a version could not be taken. Nothing was written."""
 
 
-class OutcomeUnknown(StorageError):
+class StorageUnknown(StorageError, OutcomeUnknown):
     """The answer to a write was lost: it may have been applied, or may still be."""
 
 
@@ -131,7 +148,7 @@ class IncompatibleTransaction(TransactionConflict):
     """The transaction conflicts irreconcilably. Redoing the same operation does not help."""
 
 
-class TransactionOutcomeUnknown(LanceCoreError):
+class TransactionUnknown(LanceCoreError, OutcomeUnknown):
     """The commit may or may not have happened. Nothing may be cleaned up."""
 
 

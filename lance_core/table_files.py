@@ -93,7 +93,7 @@ class TableFiles:
 
         Raises:
             InvalidTransaction: The version does not have such a row.
-            OutcomeUnknown: A file may have been written; no version names it.
+            StorageUnknown: A file may have been written; no version names it.
             StorageError, CorruptFile, UnsupportedFeature: as `deleted_rows`.
         """
         wanted = sorted(rows)

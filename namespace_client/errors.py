@@ -11,7 +11,7 @@ ClientError
 │   └── CommitConflict        ... because of other commits; `conflicts` describes them, table by table
 │       ├── RetryableConflict     run the block again: it reads the newer versions and can succeed
 │       └── IncompatibleConflict  conflicts irreconcilably: check the table before running the block again
-├── CommitUnknown             the batch may or may not have committed, or may commit later: `resend` it
+├── CommitUnknown             the change may or may not be made, or may be made later: `resend` the batch
 └── CatalogUnreachable        no response from the catalog; a batch that ends so was never sent
     └── CatalogClosed         ... because the connection was closed before
 """
@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lance_core.errors import OutcomeUnknown
 from table_data.errors import ClientError, InvalidCall, WorkFailed
 from table_data.requests.field_paths import dotted
 
@@ -152,8 +153,8 @@ class IncompatibleConflict(CommitConflict):
     """
 
 
-class CommitUnknown(ClientError):
-    """The response was lost: the batch may have committed, or may commit later. Its files are kept.
+class CommitUnknown(ClientError, OutcomeUnknown):
+    """The outcome of a change is unknown: it may be made, or may be made later. Files of a batch are kept.
 
     The same request under the same key (`resend`) is applied at most once. Running the block again can apply the
     changes twice.

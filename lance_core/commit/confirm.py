@@ -6,7 +6,7 @@ writing then ends up below the newest version, where no reader finds its version
 
 from __future__ import annotations
 
-from lance_core.errors import ManifestNotSynchronized, StorageError, TransactionOutcomeUnknown
+from lance_core.errors import ManifestNotSynchronized, StorageError, TransactionUnknown
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
@@ -23,7 +23,7 @@ def check_continues(
     nothing, because the version may have been committed.
 
     Raises:
-        TransactionOutcomeUnknown: The version is not part of the chain, or that cannot be determined.
+        TransactionUnknown: The version is not part of the chain, or that cannot be determined.
     """
     if head is None:
         return
@@ -34,7 +34,7 @@ def check_continues(
             return
         above = store.find(manifest_path(base, file.version + 1, scheme))
         if above is None:
-            raise TransactionOutcomeUnknown(
+            raise TransactionUnknown(
                 f"{place} is written, but the newest version is {latest.version} and the versions between were "
                 "removed: whether they were built on it is unknown"
             )
@@ -43,8 +43,6 @@ def check_continues(
     except ManifestNotSynchronized:
         return  # committed in the external manifest store, which shows it once its final name can be written
     except StorageError as error:
-        raise TransactionOutcomeUnknown(f"{place} is written, but could not be confirmed: {error}") from error
+        raise TransactionUnknown(f"{place} is written, but could not be confirmed: {error}") from error
     if reason is not None:
-        raise TransactionOutcomeUnknown(
-            f"{place} is written, but version {file.version + 1} was not built on it: {reason}"
-        )
+        raise TransactionUnknown(f"{place} is written, but version {file.version + 1} was not built on it: {reason}")

@@ -18,7 +18,7 @@ from lance_core.errors import (
     NotFound,
     ReferenceNotFound,
     RetryableTransaction,
-    TransactionOutcomeUnknown,
+    TransactionUnknown,
 )
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
@@ -91,7 +91,7 @@ def commit_transaction(
         InvalidTransaction: The transaction contradicts itself or the table. Nothing was committed.
         UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
         ReferenceNotFound: The branch or table does not exist. Nothing was committed.
-        TransactionOutcomeUnknown: The transaction may have been committed, or may still be.
+        TransactionUnknown: The transaction may have been committed, or may still be.
     """
     chain = VersionChain(store, branch_base(base, branch))
     attempt = _CommitAttempt(chain, transaction, branch, stable_row_ids, origin, manifest_sha256)
@@ -119,7 +119,7 @@ def prepare_on_head(
     """Prepare the next version of the chain from `transaction`.
 
     Returns the prepared commit, the head that it is built on and the naming scheme of the chain; or the version that
-    the transaction has made already. Raises as `commit_transaction` does, except `TransactionOutcomeUnknown`.
+    the transaction has made already. Raises as `commit_transaction` does, except `TransactionUnknown`.
     """
     if transaction.WhichOneof("operation") == "clone":
         return _prepare_clone(chain, transaction, branch, origin, manifest_sha256)
@@ -233,7 +233,7 @@ class _CommitAttempt:
         if isinstance(outcome, SlotLost):
             return None
         if isinstance(outcome, SlotUnknown):
-            raise TransactionOutcomeUnknown(
+            raise TransactionUnknown(
                 f"transaction {self._transaction.uuid} at version {prepared.version}: {outcome.reason}"
             )
         check_continues(store, base, prepared.file, head, scheme)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from lance_core.errors import AlreadyExists, OutcomeUnknown, StorageError
+from lance_core.errors import AlreadyExists, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 
 
@@ -102,7 +102,7 @@ class _Claim:
             return SlotWon(self.store.put_if_absent(self.path, self.data, durable=self.durable))
         except AlreadyExists as error:
             self.last_error = error
-        except OutcomeUnknown as error:
+        except StorageUnknown as error:
             self.answer_was_lost = True
             self.last_error = error
         except StorageError as error:

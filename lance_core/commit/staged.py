@@ -14,7 +14,7 @@ from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionOutcomeUnknown
+from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionUnknown
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import (
     TRANSACTIONS_DIRECTORY,
@@ -95,7 +95,7 @@ class StagedCommit:
         Raises:
             RetryableTransaction: Another version took the slot, or the place of the version that this one is built on,
                 as where a branch is deleted and made again. Stage the transaction again.
-            TransactionOutcomeUnknown: The outcome is unknown. Only `publish` may be called again.
+            TransactionUnknown: The outcome is unknown. Only `publish` may be called again.
             InvalidTransaction: The version was discarded.
         """
         if self.state is StagedState.DISCARDED:
@@ -112,10 +112,10 @@ class StagedCommit:
             )
         if isinstance(outcome, SlotUnknown):
             self.state = StagedState.UNKNOWN
-            raise TransactionOutcomeUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
+            raise TransactionUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
         try:
             check_continues(self._store, self._base, self.file, self._head, self._scheme)
-        except TransactionOutcomeUnknown:
+        except TransactionUnknown:
             self.state = StagedState.UNKNOWN
             raise
         self.state = StagedState.PUBLISHED
@@ -134,7 +134,7 @@ class StagedCommit:
         if found == expected:
             return
         if self.state is StagedState.UNKNOWN:
-            raise TransactionOutcomeUnknown(
+            raise TransactionUnknown(
                 f"staged version {self.version} ({self.path}): {replaced(number, expected, found)}"
             )
         raise replaced(number, expected, found)

@@ -53,7 +53,7 @@ def commit_transaction(
         UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
         ReferenceNotFound: The table or branch does not exist. Nothing was committed.
         StorageError: The URI or the options are not valid for any store, or the store failed. Nothing was committed.
-        TransactionOutcomeUnknown: The transaction may have been committed, or may still be.
+        TransactionUnknown: The transaction may have been committed, or may still be.
     """
     message = transaction if isinstance(transaction, pb.Transaction) else _parse(transaction)
     store = handle(open_store(uri, storage_options), commit_handler)

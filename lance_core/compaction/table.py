@@ -66,7 +66,7 @@ def compact(
     Raises:
         RetryableTransaction: Rows of the same fragments were changed meanwhile. The files written are removed.
         IncompatibleTransaction: The table was replaced meanwhile. The files written are removed.
-        TransactionOutcomeUnknown: The compaction may have been committed, or may still be.
+        TransactionUnknown: The compaction may have been committed, or may still be.
         ReferenceNotFound: There is no such table or branch.
         CorruptFile: The manifest cannot be decoded.
         UnsupportedFeature, StorageError: As `prepare_compaction`.

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, OversizedFile, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, OversizedFile, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
@@ -34,7 +34,7 @@ class BucketStore(ObjectStore):
 
     A request that was not accepted (throttled, no connection) is retried up to `retries` times, with exponential
     backoff. A request without an answer is retried too if it is idempotent: reads, `put` and `delete`. A conditional
-    write without an answer is not retried here but raises `OutcomeUnknown` (rule F1: only an occupied slot is an
+    write without an answer is not retried here but raises `StorageUnknown` (rule F1: only an occupied slot is an
     answer).
 
     `map` makes as many requests at once as `concurrency` says, or that of the bucket, beside those of its callers.
@@ -237,7 +237,7 @@ class BucketStore(ObjectStore):
             path: The key, for error messages.
             request: Makes the request once.
             writes: Whether the request may change the bucket. If one attempt got no answer, the request then fails
-                with `OutcomeUnknown`.
+                with `StorageUnknown`.
             mismatch: The error of a conditional request whose condition does not hold. A conditional request is not
                 retried once it may have been applied (rule F1).
 
@@ -247,7 +247,7 @@ class BucketStore(ObjectStore):
         Raises:
             NotFound: The key holds nothing.
             StorageError: The request was refused, or never accepted.
-            OutcomeUnknown: A write may have been applied.
+            StorageUnknown: A write may have been applied.
         """
         silent = False
 
@@ -265,7 +265,7 @@ class BucketStore(ObjectStore):
                 raise
             kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(failure) or StorageError
             if writes and silent and failure is not Failure.MISSING:
-                kind = OutcomeUnknown
+                kind = StorageUnknown
             raise kind(f"{self.uri}/{path}: {type(error).__name__}: {self._bucket.text(error)}") from error
 
     def _send(self, request: Callable[[], R], is_retryable: Callable[[BaseException], bool]) -> R:

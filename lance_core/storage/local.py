@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Literal, NoReturn, TypeVar
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.durability import Durability, sync_directory, sync_file
 from lance_core.storage.file_bytes import (
     NOT_REGULAR,
@@ -473,7 +473,7 @@ class LocalStore(ObjectStore):
         try:
             synced.sync_way(os.path.dirname(file))
         except OSError as error:
-            raise OutcomeUnknown(f"{self._base}{path}: written, but perhaps not durable: {error}") from error
+            raise StorageUnknown(f"{self._base}{path}: written, but perhaps not durable: {error}") from error
 
     def _walk(self, below: str, start_after: str | None, *, unfinished: bool = False) -> Iterator[ObjectMeta]:
         """The objects, or only the temporary files."""
@@ -518,7 +518,7 @@ class LocalStore(ObjectStore):
 
     def _raise_write(self, path: str, error: OSError) -> NoReturn:
         if error.errno in _SILENT:
-            raise OutcomeUnknown(f"{self._base}{path}: the file system did not answer: {error}") from error
+            raise StorageUnknown(f"{self._base}{path}: the file system did not answer: {error}") from error
         raise StorageError(f"{self._base}{path}: cannot write it: {error}") from error
 
     def _abandon(self, path: str, temporary: str, error: OSError) -> NoReturn:

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.keys import check_key, check_prefix, quote_path
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class ObjectStore(ABC):
     """Objects under one root.
 
     A path is a key relative to the root: components joined by '/', no leading slash, no '..'. Every method is
-    thread-safe and blocking. A write that may or may not have been applied raises `OutcomeUnknown`; any other
+    thread-safe and blocking. A write that may or may not have been applied raises `StorageUnknown`; any other
     error of a write means that it was not applied and will not be.
 
     Only regular files are objects. In a directory, whatever else has a name (a directory, a named pipe, a device, a
@@ -147,12 +147,12 @@ class ObjectStore(ABC):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         """Write an object if the key is vacant: of all concurrent callers exactly one succeeds.
 
-        Atomic for readers. Returns the e_tag. Raises `AlreadyExists`, `OutcomeUnknown`.
+        Atomic for readers. Returns the e_tag. Raises `AlreadyExists`, `StorageUnknown`.
         """
 
     @abstractmethod
     def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
-        """Replace an object whose e_tag is `if_match`. Raises `PreconditionFailed`, `NotFound`, `OutcomeUnknown`.
+        """Replace an object whose e_tag is `if_match`. Raises `PreconditionFailed`, `NotFound`, `StorageUnknown`.
 
         Atomic. On a local file system, if another writer replaces the object without this method, the new object may be
         seen for a moment before the other one has its name again; a crash in that moment loses the other one. Where the
@@ -179,7 +179,7 @@ class ObjectStore(ABC):
             AlreadyExists: `target` is taken.
             NotFound: `source` does not exist.
             PreconditionFailed: `source` was replaced meanwhile; it is kept.
-            OutcomeUnknown: The object may have been moved, or `source` may not have been removed.
+            StorageUnknown: The object may have been moved, or `source` may not have been removed.
         """
         check_key(target)
         found = self.head(source)
@@ -189,14 +189,14 @@ class ObjectStore(ABC):
         except PreconditionFailed:
             raise
         except StorageError as error:
-            raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
+            raise StorageUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         """Make `target` a copy of `source` in the store `origin` (by default this store), replacing its content.
 
         Atomic for readers of `target`. The store makes the copy itself if both stores are of one kind and use the same
         credentials; otherwise the bytes pass through this process. Never used for promotion (rule M2), because the copy
-        is of the content that `source` has when it is made. Raises `NotFound` (source), and `OutcomeUnknown`, after
+        is of the content that `source` has when it is made. Raises `NotFound` (source), and `StorageUnknown`, after
         which it may be repeated.
         """
         check_key(target)

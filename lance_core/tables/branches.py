@@ -89,7 +89,7 @@ class Branches(NamedReferences[BranchContents]):
             ReferenceNotFound: The version does not exist, or it or its branch was removed meanwhile.
             AlreadyExists: There is a branch of that name.
             UnsupportedFeature: The version uses a feature that this engine does not write.
-            OutcomeUnknown, TransactionOutcomeUnknown: The store did not answer.
+            StorageUnknown, TransactionUnknown: The store did not answer.
         """
         path = self._path(check_branch_name(name, new=True))
         forked = self._find(ref)

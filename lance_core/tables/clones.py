@@ -23,7 +23,7 @@ def clone_table(origin: Origin, target: ObjectStore, base: str, *, is_shallow: b
         AlreadyExists: There is a table that this clone did not make.
         ReferenceNotFound: A file of the version no longer exists.
         UnsupportedFeature: The version cannot be continued or copied.
-        TransactionOutcomeUnknown: The clone may have been created, or may still be.
+        TransactionUnknown: The clone may have been created, or may still be.
     """
     version = origin.file.version
     operation = Clone(root_path(origin.store, origin.base), version, origin.file.branch, None, is_shallow=is_shallow)

@@ -252,7 +252,7 @@ class Dataset:
             storage_options: Options of the target store; by default the options of this table.
 
         Raises:
-            AlreadyExists, ReferenceNotFound, UnsupportedFeature, TransactionOutcomeUnknown: As `clone_table`.
+            AlreadyExists, ReferenceNotFound, UnsupportedFeature, TransactionUnknown: As `clone_table`.
         """
         return self._clone(target, ref, location, storage_options, is_shallow=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, ReferenceNotFound
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, ReferenceNotFound, StorageUnknown
 from lance_core.format.refs import parse_ref_name
 from lance_core.storage.port import ObjectStore
 
@@ -18,13 +18,13 @@ def claim_ref(store: ObjectStore, path: str, what: str, data: bytes) -> None:
 
     Raises:
         AlreadyExists: There is a reference of that name.
-        OutcomeUnknown: The store did not answer.
+        StorageUnknown: The store did not answer.
     """
     outcome = claim_slot(store, path, data)
     if isinstance(outcome, SlotLost):
         raise AlreadyExists(f"{what} at {store.object_uri(path)}: expected none, found one")
     if isinstance(outcome, SlotUnknown):
-        raise OutcomeUnknown(f"{what}: {outcome.reason}")
+        raise StorageUnknown(f"{what}: {outcome.reason}")
 
 
 def read_ref(store: ObjectStore, path: str, what: str, decode: Callable[[bytes], Contents]) -> Contents:

@@ -35,7 +35,7 @@ class Tags(NamedReferences[TagContents]):
             ValueError: Stock clients refuse the name.
             ReferenceNotFound: The version does not exist, or it or its branch was removed meanwhile.
             AlreadyExists: There is a tag of that name.
-            OutcomeUnknown: The store did not answer.
+            StorageUnknown: The store did not answer.
         """
         path = self._path(check_tag_name(name, new=True))
         found = self._find(ref)

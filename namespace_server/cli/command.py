@@ -141,19 +141,18 @@ def _status(error: Exception) -> ExitStatus | None:
         ThrottlingError,
     )
 
-    from lance_core.errors import CorruptFile, LanceCoreError, RetryableTransaction, TransactionOutcomeUnknown
+    from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown, RetryableTransaction
     from namespace_client.errors import (
         CatalogUnavailable,
         CatalogUnreachable,
         ClientError,
         CommitConflict,
-        CommitUnknown,
     )
 
     kinds: dict[ExitStatus, tuple[type[Exception], ...]] = {
+        ExitStatus.UNKNOWN: (OutcomeUnknown,),
         ExitStatus.CONFLICT: (CommitConflict, ConcurrentModificationError, RetryableTransaction),
         ExitStatus.UNAVAILABLE: (CatalogUnavailable, CatalogUnreachable, ServiceUnavailableError, ThrottlingError),
-        ExitStatus.UNKNOWN: (CommitUnknown, TransactionOutcomeUnknown),
         ExitStatus.DAMAGED: (CorruptFile,),
         ExitStatus.REFUSED: (LanceNamespaceError, LanceCoreError, ClientError, OSError, ValueError),
     }

@@ -31,7 +31,7 @@ from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
-from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import Batch, chains_of
@@ -257,7 +257,7 @@ class StoredCatalog:
     def _rejected_branches(pending: PendingBatch) -> set[tuple[ObjectId, str]]:
         """The branches that a rejected batch names."""
         verdict = pending.verdict
-        if not isinstance(verdict, LanceNamespaceError) or isinstance(verdict, CatalogBusy | CommitOutcomeUnknown):
+        if not isinstance(verdict, LanceNamespaceError) or isinstance(verdict, CatalogBusy | BatchUnknown):
             return set()
         return {(table_id, branch) for table_id, branch in chains_of(pending.batch.operations) if branch is not None}
 

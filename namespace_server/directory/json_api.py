@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypeVar
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.handlers import ManifestStore
-from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
+from lance_core.errors import CorruptFile, StorageError, StorageUnknown, system_reason
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
@@ -400,7 +400,7 @@ class JsonCatalog:
 def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError:
     """The answer to a change that met an error of storage: whether nothing was done, and why, but no path of it."""
     reason = system_reason(error) or type(error).__name__
-    if isinstance(error, OutcomeUnknown):
+    if isinstance(error, StorageUnknown):
         return ServiceUnavailableError(
             f"{operation}: storage cannot be used: {reason}; the outcome is unknown, look before repeating it"
         )

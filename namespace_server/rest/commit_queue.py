@@ -21,6 +21,7 @@ from typing import TypeVar, cast
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from namespace_server.directory.calls import Call
+from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.observation import RequestTracing
 from namespace_server.rest.port import CatalogPort
 
@@ -34,14 +35,6 @@ _Results = Sequence[object | LanceNamespaceError]
 _ANSWERING_ITERATIONS = 1
 """Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
 for the GIL, and delay them by milliseconds."""
-
-
-class OutcomeLost(ServiceUnavailableError):
-    """The commit ended in a way that says nothing about its outcome (F1). `detail` is the batch's uuid."""
-
-    def __init__(self, call: Call[object]) -> None:
-        super().__init__(f"batch {call.batch_uuid}: the outcome of its commit is unknown; repeat it unchanged")
-        self.detail = call.batch_uuid
 
 
 class CommitQueue:
@@ -161,10 +154,10 @@ class CommitQueue:
             results = self._catalog.commit(calls)
         except BaseException:  # noqa: BLE001 - the flip may have happened; every waiting request needs an answer
             _log.exception("a group of %d commits ended without results", len(calls))
-            return [OutcomeLost(call) for call in calls]
+            return [BatchUnknown(call.batch_uuid, "the commit ended without a result") for call in calls]
         if len(results) != len(calls):
             _log.error("a group of %d commits ended with %d results", len(calls), len(results))
-            return [OutcomeLost(call) for call in calls]
+            return [BatchUnknown(call.batch_uuid, "the commit ended without a result") for call in calls]
         return results
 
     def _answer(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: _Results) -> None:

@@ -22,9 +22,9 @@ from lance_namespace.errors import (
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from lance_core.errors import CorruptFile, ManifestNotSynchronized, OutcomeUnknown, StorageError, system_reason
+from lance_core.errors import CorruptFile, ManifestNotSynchronized, StorageError, StorageUnknown, system_reason
 from namespace_server.data.request_checks import describe_validation_error
-from namespace_server.directory.model.errors import file_damaged
+from namespace_server.directory.model.errors import RequestUnknown, file_damaged
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
 
@@ -118,7 +118,7 @@ class ChunksBroken(ClientDisconnected):
     status = 400
 
 
-class OutcomeOpen(ServiceUnavailableError):
+class ForwardingUnknown(RequestUnknown):
     """A change would be refused here, but another server, to which it was handed, may commit it yet (503).
 
     `refused` says how, by a number: the words of a refusal may say that nothing was done. `detail` is the idempotency
@@ -208,7 +208,7 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
         return file_damaged(error)
     _log.error("unhandled error, instance %s", instance, exc_info=error)
     where = f"the server's log has it as instance {instance}"
-    if type(error) in {StorageError, OutcomeUnknown, ManifestNotSynchronized}:
+    if type(error) in {StorageError, StorageUnknown, ManifestNotSynchronized}:
         reason = system_reason(error)
         problem = "did not answer" if reason is None else f"cannot be used: {reason}"
         return ServiceUnavailableError(f"the catalog's storage {problem}; {where}")

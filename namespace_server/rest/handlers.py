@@ -23,7 +23,7 @@ from starlette.responses import Response
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.directory.model.errors import CommittedElsewhere
-from namespace_server.rest.errors import Misdirected, OutcomeOpen
+from namespace_server.rest.errors import ForwardingUnknown, Misdirected
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.handed_on import HandedOn
 from namespace_server.rest.models import QueryParameters
@@ -157,7 +157,7 @@ class Commit:
                     except LanceNamespaceError as error:
                         if not handed.is_open:
                             raise
-                        raise OutcomeOpen(handed.caller.idempotency_key, f"code {int(error.code)}") from error
+                        raise ForwardingUnknown(handed.caller.idempotency_key, f"code {int(error.code)}") from error
             if call.vends:
                 committed = await service.with_storage_options(committed)
             return success(service, _relative(committed, place))
@@ -171,10 +171,10 @@ def _relative(answer: Answer, place: IdScope) -> Answer:
 
 
 def _passed_on(service: CatalogService, handed: HandedOn, answer: Response) -> Response:
-    """The answer of another server. Raises `OutcomeOpen` if that refuses what a third one may commit yet."""
+    """The answer of another server. Raises `ForwardingUnknown` if that refuses what a third one may commit yet."""
     service.saw(handed.catalog_version)
     if handed.is_open and answer.status_code != HTTPStatus.OK:
-        raise OutcomeOpen(handed.caller.idempotency_key, f"status {answer.status_code}")
+        raise ForwardingUnknown(handed.caller.idempotency_key, f"status {answer.status_code}")
     return answer
 
 

@@ -7,7 +7,7 @@ import sqlite3
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 
 _EXPECTED = "expected sqlite:///<file> or postgresql+psycopg://<user>@<host>/<database>"
 _POOL = {"pool_size": 16, "max_overflow": 16, "pool_timeout": 30, "pool_recycle": 1800}
@@ -84,8 +84,8 @@ def refused(engine: Engine, error: SQLAlchemyError) -> StorageError:
 
 
 def failed(engine: Engine, error: SQLAlchemyError) -> StorageError:
-    """The error of a failed write: `OutcomeUnknown` unless the database itself reports that it was not applied."""
-    return StorageError(_message(engine, error)) if _is_refusal(error) else OutcomeUnknown(_message(engine, error))
+    """The error of a failed write: `StorageUnknown` unless the database itself reports that it was not applied."""
+    return StorageError(_message(engine, error)) if _is_refusal(error) else StorageUnknown(_message(engine, error))
 
 
 def _is_refusal(error: SQLAlchemyError) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
-from lance_core.errors import OutcomeUnknown
+from lance_core.errors import StorageUnknown
 from namespace_server.store.engine import failed, open_engine, parse_url, refused
 from namespace_server.store.models import external_manifests as table
 from namespace_server.store.schema import check_schema
@@ -86,7 +86,7 @@ class SqlManifestStore(ManifestStore):
         except SQLAlchemyError as error:
             raise failed(self._engine, error) from error
         if changed not in {0, 1}:
-            raise OutcomeUnknown(f"the database says that {changed} rows were changed, expected 0 or 1")
+            raise StorageUnknown(f"the database says that {changed} rows were changed, expected 0 or 1")
         return changed == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_core.errors import OutcomeUnknown
+from lance_core.errors import StorageUnknown
 from tests.cleanup.tables import NOW, assert_whole, clean, contents, files, grow
 from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.transaction.tables import Table
@@ -39,7 +39,7 @@ def test_a_fault_at_any_write_leaves_every_listed_version_complete(tmp_path: Pat
         table = scene.rewind()
         store = FaultStore(table.store)
         store.fail(fault, nth=nth)
-        with pytest.raises((Crashed, OutcomeUnknown)):
+        with pytest.raises((Crashed, StorageUnknown)):
             clean(table, store=store, grace=NOW)
         assert_whole(table, scene.before)
         clean(table, grace=NOW)

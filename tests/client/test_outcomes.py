@@ -17,7 +17,7 @@ from lance_namespace.errors import ServiceUnavailableError
 from lance_core.errors import StorageError
 from namespace_client import Catalog, CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown, InvalidCall
 from namespace_client.access import Changed, ChangeRejected, Reply
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.client.scene import Scene, rows
 from tests.directory.damage import newest_manifest
@@ -32,7 +32,7 @@ class LossyNamespace:
     inner: DirectoryNamespace
     lose: int = 0
     forward: bool = True
-    failure: Callable[[], Exception] = lambda: CommitOutcomeUnknown("b-1", "lost by the test")
+    failure: Callable[[], Exception] = lambda: BatchUnknown("b-1", "lost by the test")
     keys: list[str | None] = field(default_factory=list)
 
     def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
-from lance_core.errors import RetryableTransaction, TransactionOutcomeUnknown
+from lance_core.errors import RetryableTransaction, TransactionUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
@@ -60,7 +60,7 @@ def values(root: Path) -> list[int]:
 def test_a_commit_below_a_version_that_was_not_built_on_it_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     hold(held, manifest_path("t", 2), lambda: others(tmp_path, tags=(3,)))
 
-    with pytest.raises(TransactionOutcomeUnknown, match="version 3 was not built on it"):
+    with pytest.raises(TransactionUnknown, match="version 3 was not built on it"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
     assert values(tmp_path) == [0, 1, 2, 3]
@@ -70,14 +70,14 @@ def test_a_head_kept_by_a_tag_does_not_confirm_a_commit(held: FaultStore, tmp_pa
     lance.dataset(str(tmp_path / "t")).tags.create("one", 1)
     hold(held, manifest_path("t", 2), lambda: others(tmp_path))
 
-    with pytest.raises(TransactionOutcomeUnknown, match="the newest version is 4"):
+    with pytest.raises(TransactionUnknown, match="the newest version is 4"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
 def test_a_commit_below_removed_versions_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     hold(held, manifest_path("t", 2), lambda: others(tmp_path))
 
-    with pytest.raises(TransactionOutcomeUnknown, match="the newest version is 4"):
+    with pytest.raises(TransactionUnknown, match="the newest version is 4"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
@@ -96,7 +96,7 @@ def test_a_staged_version_that_is_published_below_the_newest_is_unknown(held: Fa
     staged = stage_commit(held, "t", append(str(tmp_path / "t"), 100))
     hold(held, staged.target, lambda: others(tmp_path, tags=(3,)))
 
-    with pytest.raises(TransactionOutcomeUnknown):
+    with pytest.raises(TransactionUnknown):
         staged.publish()
 
     assert values(tmp_path) == [0, 1, 2, 3]

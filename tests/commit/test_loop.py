@@ -14,7 +14,7 @@ from lance_core.errors import (
     InvalidTransaction,
     ReferenceNotFound,
     RetryableTransaction,
-    TransactionOutcomeUnknown,
+    TransactionUnknown,
     UnsupportedFeature,
 )
 from lance_core.proto import lance_table_pb2 as pb
@@ -96,7 +96,7 @@ def test_without_an_answer_the_outcome_is_unknown(
     monkeypatch.setattr("lance_core.commit.slot.LONGEST_WAIT", 0.001)
     store.fail(Fault.DELAYED, when=is_manifest, times=99)
     transaction = append(table)
-    with pytest.raises(TransactionOutcomeUnknown, match=f"transaction {transaction.uuid} at version 3"):
+    with pytest.raises(TransactionUnknown, match=f"transaction {transaction.uuid} at version 3"):
         commit_transaction(store, "t", transaction)
     assert table.open().version == 2
     store.deliver()

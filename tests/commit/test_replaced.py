@@ -14,7 +14,7 @@ from lance_core.commit.staged import StagedState
 from lance_core.commit.uri import commit_transaction
 from lance_core.compaction import CompactionOptions
 from lance_core.compaction.table import compact_table
-from lance_core.errors import ReferenceNotFound, RetryableTransaction, TransactionOutcomeUnknown
+from lance_core.errors import ReferenceNotFound, RetryableTransaction, TransactionUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
@@ -127,11 +127,11 @@ def test_publishing_after_an_unknown_outcome(table: Path) -> None:
     store = FaultStore(LocalStore(table.parent, "none"))
     staged = Dataset.open(store, ("b", None), location="t").stage(encode_transaction(SETS_A_KEY, read_version=2))
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.path == staged.target, times=1000)
-    with pytest.raises(TransactionOutcomeUnknown):
+    with pytest.raises(TransactionUnknown):
         staged.publish()
     assert staged.state is StagedState.UNKNOWN
     replace_branch(table)
-    with pytest.raises(TransactionOutcomeUnknown, match="another version than was read"):
+    with pytest.raises(TransactionUnknown, match="another version than was read"):
         staged.publish()
     assert rows(table) == [1, 2, 20, 21, 22]
 

@@ -11,7 +11,7 @@ import pytest
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import StagedCommit, StagedState, stage_commit
 from lance_core.data import schema_fields
-from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionOutcomeUnknown
+from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.operations import Append, Operation, Overwrite, encode_transaction
 from tests.storage.faults import Fault, FaultStore
@@ -187,7 +187,7 @@ def test_after_an_unknown_outcome_only_publishing_may_be_repeated(
     store = FaultStore(table.store)
     staged = stage(table, Append(table.stage(rows(20, 22))), store=store)
     store.fail(Fault.DELAYED, when=lambda write: write.path == staged.target, times=99)
-    with pytest.raises(TransactionOutcomeUnknown, match="staged version 3"):
+    with pytest.raises(TransactionUnknown, match="staged version 3"):
         staged.publish()
     with pytest.raises(InvalidTransaction, match="is unknown"):
         staged.discard()

@@ -13,7 +13,7 @@ from lance_core.errors import (
     InvalidTransaction,
     ReferenceNotFound,
     RetryableTransaction,
-    TransactionOutcomeUnknown,
+    TransactionUnknown,
 )
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Append, MapUpdate, Restore, UpdateConfig, encode_transaction
@@ -84,7 +84,7 @@ def test_the_outcome_may_be_unknown(table: Table, monkeypatch: pytest.MonkeyPatc
     store = FaultStore(LocalStore(table.path, "none"))
     store.fail(Fault.LOST_REQUEST, when=lambda write: "_versions/" in write.path, times=100)
     monkeypatch.setattr("lance_core.commit.uri.open_store", lambda *_: store)
-    with pytest.raises(TransactionOutcomeUnknown, match="at version 3"):
+    with pytest.raises(TransactionUnknown, match="at version 3"):
         lance_core.commit_transaction(
             table.uri, encode_transaction(UpdateConfig(MapUpdate({"k": "v"})), read_version=2)
         )

@@ -29,7 +29,7 @@ from lance_core.errors import (
     LanceCoreError,
     ReferenceNotFound,
     RetryableTransaction,
-    TransactionOutcomeUnknown,
+    TransactionUnknown,
     UnsupportedFeature,
 )
 from lance_core.storage.memory import MemoryStore
@@ -330,7 +330,7 @@ def test_a_failure_at_any_write_leaves_the_table_complete(tmp_path: Path, indexe
         if len(store.writes) <= nth:
             break
         assert failed == [Crashed] or fault in {Fault.LOST_ANSWER, Fault.LOST_REQUEST}
-        assert not {RetryableTransaction, TransactionOutcomeUnknown} & set(failed)
+        assert not {RetryableTransaction, TransactionUnknown} & set(failed)
         table.open().validate()
         assert contents(table) == before
         compact(table.uri)

@@ -21,7 +21,7 @@ from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
 from tests.directory.invariants import check_always, check_progress, check_quiet
@@ -140,7 +140,7 @@ def test_a_manifest_store_that_says_nothing_leaves_the_batch_open(
     attempt = fresh("root")
     ground, _, manifests = attempt.broken()
     manifests.fail(Fault.DELAYED, "put_if_absent", times=99)
-    with pytest.raises(CommitOutcomeUnknown):
+    with pytest.raises(BatchUnknown):
         attempt.send(ground)
     assert not attempt.applied()
     manifests.deliver()

@@ -12,7 +12,8 @@ import httpx
 import pytest
 from lance_namespace.errors import ServiceUnavailableError, TableNotFoundError
 
-from namespace_server.rest.commit_queue import CommitQueue, OutcomeLost
+from namespace_server.directory.model.errors import BatchUnknown
+from namespace_server.rest.commit_queue import CommitQueue
 
 
 def names(catalog: Any) -> list[list[str]]:
@@ -230,7 +231,7 @@ class TestCommitQueue:
                 raise Panic
 
             echo_catalog.commit = panic
-            with pytest.raises(OutcomeLost):
+            with pytest.raises(BatchUnknown):
                 await commits.commit(call(echo_catalog, 0))
             async with asyncio.timeout(30):
                 await commits.commit(call(echo_catalog, 1))
@@ -243,7 +244,7 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             echo_catalog.commit = lambda _calls: result
-            with pytest.raises(OutcomeLost) as caught:
+            with pytest.raises(BatchUnknown) as caught:
                 await commits.commit(call(echo_catalog, 0))
             assert caught.value.detail == "batch-None"
             await commits.close()

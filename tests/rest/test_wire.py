@@ -12,7 +12,7 @@ import pytest
 from lance_namespace.errors import ErrorCode, InvalidInputError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import StorageError
-from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown, ConflictDetail
+from namespace_server.directory.model.errors import BatchConflict, BatchUnknown, ConflictDetail
 from namespace_server.rest.errors import STATUS
 
 
@@ -357,7 +357,7 @@ class TestErrors:
         ]
 
     def test_an_unknown_outcome_names_the_batch(self, serve: Any, echo_catalog: Any) -> None:
-        echo_catalog.failure = CommitOutcomeUnknown("8a3c", "the store did not answer")
+        echo_catalog.failure = BatchUnknown("8a3c", "the store did not answer")
         with httpx.Client(base_url=serve(echo_catalog).url) as http:
             response = http.post("/v1/table/batch-commit", json={"operations": []})
         refused(response, 503, 17)

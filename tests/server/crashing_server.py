@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from namespace_server.cli import cli, server  # noqa: F401  (what it imports takes longest: before the fork)
@@ -72,7 +72,7 @@ class LossyStore(WrappedStore):
                 timer = threading.Timer(self._chance.random() / 10, self._late, [request])
                 timer.daemon = True
                 timer.start()
-        raise OutcomeUnknown(f"{verb} {path}: the answer was lost")
+        raise StorageUnknown(f"{verb} {path}: the answer was lost")
 
     @staticmethod
     def _late(request: Callable[[], object]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectStore, Results
 from lance_core.storage.wrappers.delegation import WrappedStore
@@ -30,9 +30,9 @@ class Fault(Enum):
 
     CRASH_BEFORE = "the process crashes, the write is not made"
     CRASH_AFTER = "the write is made, the process crashes before the answer"
-    LOST_ANSWER = "the write is made, the caller gets OutcomeUnknown"
-    LOST_REQUEST = "the write is never made, the caller gets OutcomeUnknown"
-    DELAYED = "the caller gets OutcomeUnknown, the write is made by `deliver`"
+    LOST_ANSWER = "the write is made, the caller gets StorageUnknown"
+    LOST_REQUEST = "the write is never made, the caller gets StorageUnknown"
+    DELAYED = "the caller gets StorageUnknown, the write is made by `deliver`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,10 @@ class FaultStore(WrappedStore):
             case Fault.LOST_ANSWER:
                 with suppress(StorageError):
                     request()
-                raise OutcomeUnknown(f"{name}: the answer was lost")
+                raise StorageUnknown(f"{name}: the answer was lost")
             case Fault.LOST_REQUEST:
-                raise OutcomeUnknown(f"{name}: the request was lost")
+                raise StorageUnknown(f"{name}: the request was lost")
             case Fault.DELAYED:
                 with self._lock:
                     self._late.append(request)
-                raise OutcomeUnknown(f"{name}: the request is late")
+                raise StorageUnknown(f"{name}: the request is late")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from tests.storage.faults import Crashed, Fault
 
 R = TypeVar("R")
@@ -126,12 +126,12 @@ class FaultyManifestStore(ManifestStore):
                 raise Crashed(f"{verb}: crashed after it")
             case Fault.LOST_ANSWER:
                 request()
-                raise OutcomeUnknown(f"{verb}: the answer was lost")
+                raise StorageUnknown(f"{verb}: the answer was lost")
             case Fault.LOST_REQUEST:
-                raise OutcomeUnknown(f"{verb}: the request was lost")
+                raise StorageUnknown(f"{verb}: the request was lost")
             case Fault.DELAYED:
                 self._late.append(request)
-                raise OutcomeUnknown(f"{verb}: the request is late")
+                raise StorageUnknown(f"{verb}: the request is late")
 
     def _take(self, verb: str) -> Fault | None:
         for rule in self._faults:

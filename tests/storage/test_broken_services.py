@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.bucket_store import BucketStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.services import s3
@@ -167,7 +167,7 @@ def test_a_conditional_write_without_an_answer_is_unknown_and_never_resent(
 ) -> None:
     """F1: sent twice, it could meet its own object and be taken for the loser."""
     script.answers["slot"] = [answer]
-    with pytest.raises(OutcomeUnknown, match="root/slot"):
+    with pytest.raises(StorageUnknown, match="root/slot"):
         write(store)
     assert arrivals(script, "slot") == 1
 
@@ -222,7 +222,7 @@ def test_reads_plain_puts_and_deletes_are_retried(store: BucketStore, script: Sc
 
 def test_retries_are_limited(store: BucketStore, script: Script) -> None:
     script.answers["object"] = [503] * 10
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         store.put("object", b"x")
     assert arrivals(script, "object") == 5
     with pytest.raises(StorageError) as caught:
@@ -241,13 +241,13 @@ def test_their_number_is_an_option(kind: str, port: int, script: Script, retries
 
 def test_a_put_is_unknown_if_any_of_its_attempts_was(store: BucketStore, script: Script) -> None:
     script.answers["object"] = [BREAK, 403]
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         store.put("object", b"x")
 
 
 def test_a_move_that_leaves_the_source_is_unknown(store: BucketStore, script: Script) -> None:
     script.answers["source"] = [200, 200, 403]
-    with pytest.raises(OutcomeUnknown, match="perhaps not removed"):
+    with pytest.raises(StorageUnknown, match="perhaps not removed"):
         store.rename_if_absent("source", "target")
     script.answers["source"] = [404]
     with pytest.raises(NotFound):
@@ -308,7 +308,7 @@ class TestS3:
     ) -> None:
         script.refusal = forged.encode()
         script.answers["slot"] = [500]
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(StorageUnknown):
             store.put_if_absent("slot", b"x")
         assert arrivals(script, "slot") == 1
 
@@ -443,7 +443,7 @@ date -u -d '+5 minutes' '+"Expiration": "%Y-%m-%dT%H:%M:%SZ"}}'
         denied = b"<Error><Key>other</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
         script.removed = b"<DeleteResult>" + denied + b"</DeleteResult>"
         store = open_service("s3", port)
-        with pytest.raises(OutcomeUnknown, match="PanicException"):
+        with pytest.raises(StorageUnknown, match="PanicException"):
             store._ask("a", lambda: store._bucket.remove_all(["root/a", "root/b"]), writes=True)
         store.delete_all(["a", "b"])
         store.close()

@@ -13,7 +13,7 @@ from contextlib import closing
 
 import pytest
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from lance_core.storage.opening import open_store
 from lance_core.storage.services.options import Connections, Options, connections
 from tests.certificates import Certificates, certificates
@@ -58,11 +58,11 @@ def test_a_late_answer_is_unknown(kind: str, port: int, script: Script) -> None:
     with closing(open_service(kind, port, timeout="200ms")) as store:
         store.put("warm", b"x")
         script.pause = 1.0
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(StorageUnknown):
             store.put_if_absent("slot", b"x")
         assert arrivals(script, "slot") == 1
         if kind == "s3":  # by another client than the writes
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises(StorageUnknown):
                 store.delete_if("other", if_match='"7"')
             assert arrivals(script, "other") == 1
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown
+from lance_core.errors import AlreadyExists, NotFound, StorageUnknown
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
@@ -140,7 +140,7 @@ def test_the_items_of_a_map_crash_in_order(store: FaultStore, inner: MemoryStore
 def test_a_lost_answer_hides_success_and_failure(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.LOST_ANSWER, times=2)
     for _ in range(2):
-        with pytest.raises(OutcomeUnknown, match="put_if_absent slot"):
+        with pytest.raises(StorageUnknown, match="put_if_absent slot"):
             store.put_if_absent("slot", b"x")
     assert contents(inner) == {"slot": b"x"}
     with pytest.raises(AlreadyExists):
@@ -150,7 +150,7 @@ def test_a_lost_answer_hides_success_and_failure(store: FaultStore, inner: Memor
 def test_a_lost_request_never_arrives(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.path == "b")
     store.put("a", b"x")
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         store.put("b", b"x")
     assert store.deliver() == []
     assert contents(inner) == {"a": b"x"}
@@ -159,7 +159,7 @@ def test_a_lost_request_never_arrives(store: FaultStore, inner: MemoryStore) -> 
 def test_a_delayed_write_is_applied_when_delivered(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED, times=2, when=lambda write: write.verb == "put_if_absent")
     for path in ("one", "two"):
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(StorageUnknown):
             store.put_if_absent(path, b"late")
     assert contents(inner) == {}
     inner.put("two", b"other writer")
@@ -173,7 +173,7 @@ def test_a_delayed_write_is_applied_when_delivered(store: FaultStore, inner: Mem
 def test_a_delayed_write_is_applied_after_a_crash(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED, nth=0)
     store.fail(Fault.CRASH_BEFORE, nth=1)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         store.put_if_absent("slot", b"late")
     with pytest.raises(Crashed):
         store.put("other", b"x")
@@ -184,9 +184,9 @@ def test_a_delayed_write_is_applied_after_a_crash(store: FaultStore, inner: Memo
 def test_rules_end_and_are_taken_in_order(store: FaultStore) -> None:
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.startswith("t/"))
     store.fail(Fault.LOST_ANSWER, when=lambda write: write.path == "t/1")
-    with pytest.raises(OutcomeUnknown, match="the request was lost"):
+    with pytest.raises(StorageUnknown, match="the request was lost"):
         store.put("t/1", b"x")
-    with pytest.raises(OutcomeUnknown, match="the answer was lost"):
+    with pytest.raises(StorageUnknown, match="the answer was lost"):
         store.put("t/1", b"x")
     store.put("t/1", b"x")
 

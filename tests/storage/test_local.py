@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace import CreateNamespaceRequest, ListTableVersionsRequest
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage import durability, local, renaming
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
@@ -176,7 +176,7 @@ def test_a_file_system_without_an_answer_gives_an_unknown_outcome(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, step, lost)
-    with pytest.raises(OutcomeUnknown, match="t/1"):
+    with pytest.raises(StorageUnknown, match="t/1"):
         store.put("t/1", b"x") if step == "replace" else store.put_if_absent("t/1", b"x")
 
 
@@ -593,7 +593,7 @@ def test_a_write_that_may_not_be_durable_is_unknown(store: LocalStore, monkeypat
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(durability, "sync_directory", fail)
-    with pytest.raises(OutcomeUnknown, match="perhaps not durable"):
+    with pytest.raises(StorageUnknown, match="perhaps not durable"):
         store.put_if_absent("a/1", b"x")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, StorageError
+from lance_core.errors import AlreadyExists, NotFound, StorageError, StorageUnknown
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
@@ -103,7 +103,7 @@ def test_tells_a_lost_answer_from_a_refusal(tmp_path: Path) -> None:
     inner = FaultStore(LocalStore(tmp_path, "none"))
     store = MeteredStore(inner, calls)
     inner.fail(Fault.LOST_ANSWER)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         store.put_if_absent("a", b"x")
     (tmp_path / "d").write_bytes(b"no directory")
     with pytest.raises(StorageError):

@@ -12,7 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 
 from lance_core.commit.handlers import ManifestStore
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from namespace_server.store.engine import parse_url
 from namespace_server.store.manifests import SqlManifestStore, open_manifest_store
 from namespace_server.store.schema import migrate
@@ -56,7 +56,7 @@ def test_a_connection_that_breaks_under_a_write_leaves_it_open(cluster: Cluster,
     """Whether the row was added before or not, the answer is the same: it is not known."""
     postgres.get(BASE, 5)
     cluster.drop_connections()
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         postgres.put_if_absent(staged_row(5))
     assert postgres.get(BASE, 5) is None
 
@@ -65,7 +65,7 @@ def test_a_connection_that_breaks_under_a_write_leaves_it_open(cluster: Cluster,
             raise DBAPIError(statement, None, ConnectionResetError("gone"), connection_invalidated=True)
 
     event.listen(postgres._engine, "after_cursor_execute", drop_before_the_answer)
-    with pytest.raises(OutcomeUnknown, match="gone"):
+    with pytest.raises(StorageUnknown, match="gone"):
         postgres.put_if_absent(staged_row(5))
     assert postgres.get(BASE, 5) == staged_row(5)
 
@@ -121,7 +121,7 @@ def test_a_full_disk_is_no_refusal(tmp_path: Path) -> None:
         error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
         raise DBAPIError("INSERT", None, error)
 
-    with pytest.raises(OutcomeUnknown, match="disk I/O error"):
+    with pytest.raises(StorageUnknown, match="disk I/O error"):
         store.put_if_absent(staged_row(1))
     store.close()
 

@@ -7,8 +7,8 @@ from lance_core.errors import (
     InvalidTransaction,
     LanceCoreError,
     NotFound,
-    OutcomeUnknown,
     StorageError,
+    StorageUnknown,
     UnsupportedFeature,
 )
 from table_data.errors import ClientError, InvalidCall, VersionGone, WorkFailed
@@ -19,7 +19,7 @@ from table_data.pylance_errors import explained
     ("error", "kind"),
     [
         (StorageError("the disk is full"), WorkFailed),
-        (OutcomeUnknown("no answer"), WorkFailed),
+        (StorageUnknown("no answer"), WorkFailed),
         (CorruptFile("not a manifest"), WorkFailed),
         (NotFound("gone"), VersionGone),
         (UnsupportedFeature("overlays"), InvalidCall),

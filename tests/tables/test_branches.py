@@ -16,10 +16,10 @@ import pytest
 
 from lance_core.errors import (
     AlreadyExists,
-    OutcomeUnknown,
     ReferenceInUse,
     ReferenceNotFound,
-    TransactionOutcomeUnknown,
+    StorageUnknown,
+    TransactionUnknown,
     UnsupportedFeature,
 )
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
@@ -232,7 +232,7 @@ def test_a_partial_branch_is_completed_only_at_its_fork_point_and_deleted_by_pyl
 
 
 def test_a_lost_answer_is_resolved(table: Path) -> None:
-    for number, error in ((0, OutcomeUnknown), (2, TransactionOutcomeUnknown)):
+    for number, error in ((0, StorageUnknown), (2, TransactionUnknown)):
         store = FaultStore(LocalStore(table, "none"))
         store.fail(Fault.LOST_REQUEST, when=lambda write: write.verb == "put_if_absent", times=99)
         if number:

@@ -12,7 +12,7 @@ import pytest
 from lance import DatasetBasePath, blob_array, blob_field
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import AlreadyExists, ReferenceNotFound, TransactionOutcomeUnknown, UnsupportedFeature
+from lance_core.errors import AlreadyExists, ReferenceNotFound, TransactionUnknown, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
@@ -265,7 +265,7 @@ def test_without_an_answer_the_outcome_is_unknown(table: Table, tmp_path: Path) 
     source = Dataset.open(table.uri)
     store = FaultStore(LocalStore(tmp_path / "clone", "none"))
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.endswith(".manifest"), times=99)
-    with pytest.raises(TransactionOutcomeUnknown):
+    with pytest.raises(TransactionUnknown):
         source.deep_clone(store)
     source.deep_clone(tmp_path / "clone")
     assert ids(lance.dataset(str(tmp_path / "clone"))) == IDS

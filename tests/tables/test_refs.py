@@ -5,7 +5,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.errors import AlreadyExists, CorruptFile, OutcomeUnknown, ReferenceNotFound
+from lance_core.errors import AlreadyExists, CorruptFile, ReferenceNotFound, StorageUnknown
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.format.refs import branch_path, tag_path
@@ -141,7 +141,7 @@ class Silent(MemoryStore):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str:
         if self.applies:
             super().put_if_absent(path, data, durable=durable)
-        raise OutcomeUnknown(path)
+        raise StorageUnknown(path)
 
 
 @pytest.fixture
@@ -159,5 +159,5 @@ def test_a_lost_answer_is_resolved_by_reading(silent: Silent) -> None:
 
 def test_without_an_answer_the_outcome_is_unknown(silent: Silent) -> None:
     silent.applies = False
-    with pytest.raises(OutcomeUnknown, match="tag x"):
+    with pytest.raises(StorageUnknown, match="tag x"):
         Tags(silent, "t").create("x", 1)

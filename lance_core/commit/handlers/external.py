@@ -26,9 +26,9 @@ from lance_core.errors import (
     AlreadyExists,
     ManifestNotSynchronized,
     NotFound,
-    OutcomeUnknown,
     PreconditionFailed,
     StorageError,
+    StorageUnknown,
 )
 from lance_core.format.naming import VERSIONS_DIRECTORY
 from lance_core.storage.keys import check_key, check_prefix
@@ -98,7 +98,7 @@ class ExternalManifestStore(ExclusiveStore):
         slot = self._slot(path)
         e_tag, finished = self._put_if_absent(slot, data)
         if not finished and not slot.is_manifest:
-            raise OutcomeUnknown(f"{slot.uri}: claimed, but not visible yet")
+            raise StorageUnknown(f"{slot.uri}: claimed, but not visible yet")
         return e_tag
 
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
@@ -106,7 +106,7 @@ class ExternalManifestStore(ExclusiveStore):
         slot = self._slot(target)
         e_tag, finished = self._put_if_absent(slot, data)
         if not finished:  # the caller hands the final name to clients that may not use the manifest store
-            raise OutcomeUnknown(f"{slot.uri}: claimed, but not visible yet")
+            raise StorageUnknown(f"{slot.uri}: claimed, but not visible yet")
         return e_tag
 
     def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
@@ -123,7 +123,7 @@ class ExternalManifestStore(ExclusiveStore):
             raise PreconditionFailed(f"{slot.uri}: expected e_tag {if_match}, but another writer replaced the object")
         e_tag, finished = self._conclude(slot, row, data)
         if not finished:
-            raise OutcomeUnknown(f"{slot.uri}: replaced, but not visible yet")
+            raise StorageUnknown(f"{slot.uri}: replaced, but not visible yet")
         return e_tag
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
@@ -190,7 +190,7 @@ class ExternalManifestStore(ExclusiveStore):
                 self._synchronise(slot, row)
 
     def _put_if_absent(self, slot: Slot, data: bytes) -> tuple[str | None, bool]:
-        """Commit. Returns the e_tag, and whether the final name exists. Raises `AlreadyExists`, `OutcomeUnknown`."""
+        """Commit. Returns the e_tag, and whether the final name exists. Raises `AlreadyExists`, `StorageUnknown`."""
         if slot.is_manifest:
             # Versions become visible in ascending order: stock writers fail on a table with version 6 and not 5.
             for row in self._manifests.staged(slot.base_uri):
@@ -212,7 +212,7 @@ class ExternalManifestStore(ExclusiveStore):
         """Write the row of a staged file. The file is removed only if no row names it, now or later."""
         try:
             won = write()
-        except OutcomeUnknown:
+        except StorageUnknown:
             raise
         except StorageError:
             self._attempt(slot, lambda: self.inner.delete(_staged_key(slot, row)))

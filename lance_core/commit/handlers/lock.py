@@ -9,7 +9,7 @@ from typing import Any
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.handlers.slots import slot_number
-from lance_core.errors import AlreadyExists, CommitLockError, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, CommitLockError, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 
@@ -25,7 +25,7 @@ class CommitLock(CommitHandler):
     write with all retries.
 
     A lock that cannot be acquired raises `CommitLockError`: nothing was written. A lock whose release fails after the
-    write may have been lost before, which is `OutcomeUnknown`; the slot is then read (rule F1).
+    write may have been lost before, which is `StorageUnknown`; the slot is then read (rule F1).
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -80,7 +80,7 @@ class _LockedStore(ExclusiveStore):
             if refusal is not None:
                 raise refusal from error
             if written:
-                raise OutcomeUnknown(
+                raise StorageUnknown(
                     f"{self.uri}/{path}: written, but its lock could not be released: {error!r}"
                 ) from error
             raise CommitLockError(f"{self.uri}/{path}: the lock of version {version} failed: {error!r}") from error

@@ -39,7 +39,7 @@ class ManifestStore(ABC):
     """A table of rows with the unique key (`base_uri`, `version`).
 
     Every method is thread-safe, blocking, atomic and durable, and its effect is immediately visible to every process.
-    A write that may or may not have been applied raises `OutcomeUnknown`; any other error (`StorageError`) means that
+    A write that may or may not have been applied raises `StorageUnknown`; any other error (`StorageError`) means that
     it was not and will not be applied.
     """
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 
@@ -30,7 +30,7 @@ class _RenamingStore(ExclusiveStore):
         e_tag = put_with_retries(self.inner, staged, data, durable=durable)
         try:
             self.inner.rename_if_absent(staged, path, durable=durable)
-        except OutcomeUnknown:
+        except StorageUnknown:
             raise
         except StorageError:
             with suppress(StorageError):

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from threading import get_ident
 from typing import Final, TypeVar
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate, WaitingCall
 from lance_core.storage.wrappers.delegation import WrappedStore
 
@@ -147,4 +147,4 @@ def _outcome_of(error: Exception) -> str:
         return "not_found"
     if isinstance(error, AlreadyExists | PreconditionFailed):
         return "conflict"
-    return "unknown" if isinstance(error, OutcomeUnknown) else "error"
+    return "unknown" if isinstance(error, StorageUnknown) else "error"

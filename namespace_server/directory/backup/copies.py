@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from lance_core.errors import CorruptFile, OutcomeUnknown
+from lance_core.errors import CorruptFile, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 
@@ -49,7 +49,7 @@ class Copies:
         Raises:
             NotFound: The file is not there.
             CorruptFile: The file is not as it was expected, or the copy is not as the file.
-            StorageError, OutcomeUnknown: The call may be repeated.
+            StorageError, StorageUnknown: The call may be repeated.
         """
         if there == size:
             found = sha256 or self.hash(self.origin, source, size)
@@ -72,7 +72,7 @@ class Copies:
             try:
                 self.target.copy(source, key, origin=self.origin, durable=False)
                 break
-            except OutcomeUnknown:
+            except StorageUnknown:
                 if attempt + 1 == _TRIES:
                     raise
         return found

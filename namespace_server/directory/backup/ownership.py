@@ -17,7 +17,7 @@ from typing import Final, cast
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import CorruptFile, LanceCoreError, NotFound, OutcomeUnknown
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, StorageUnknown
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.storage.opening import open_store
@@ -167,7 +167,7 @@ class Claim:
 
         Raises:
             InvalidInputError: It belongs to another catalog; or it cannot be shown that its backups are of this one.
-            CorruptFile, StorageError, OutcomeUnknown: Nothing was decided; the call may be repeated.
+            CorruptFile, StorageError, StorageUnknown: Nothing was decided; the call may be repeated.
         """
         owner = read_owner(self.destination)
         if owner is None:
@@ -191,7 +191,7 @@ class Claim:
     def _put(self, owner: Owner) -> Owner:
         outcome = claim_slot(self.destination, OWNER_KEY, owner.encode())
         if isinstance(outcome, SlotUnknown):
-            raise OutcomeUnknown(f"{self.destination.object_uri(OWNER_KEY)}: {outcome.reason}")
+            raise StorageUnknown(f"{self.destination.object_uri(OWNER_KEY)}: {outcome.reason}")
         found = read_owner(self.destination) if isinstance(outcome, SlotLost) else owner
         return owner if found is None else found
 

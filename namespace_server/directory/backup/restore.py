@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.commit.slot import SlotUnknown, SlotWon, claim_slot
-from lance_core.errors import CorruptFile, NotFound, OutcomeUnknown
+from lance_core.errors import CorruptFile, NotFound, StorageUnknown
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
@@ -120,7 +120,7 @@ class Restoration:
             InvalidInputError: The root is not empty, or not apart from the backups, another backup is being restored
                 there, or no backup is named and the destination has those of several catalogs.
             NotFound, CorruptFile: There is no such backup, or a file of it is missing or damaged.
-            StorageError, OutcomeUnknown: The call may be repeated.
+            StorageError, StorageUnknown: The call may be repeated.
         """
         if self.backups.contains(self.root) or self.root.contains(self.backups):
             raise InvalidInputError(f"expected a root apart from the backups {self.backups.uri}, found {self.root.uri}")
@@ -149,7 +149,7 @@ class Restoration:
             data = orjson.dumps({"backup": record.id, "from": self.backups.uri})
             outcome = claim_slot(self.root, RESTORE_CLAIM, data)
             if isinstance(outcome, SlotUnknown):
-                raise OutcomeUnknown(f"{self.root.object_uri(RESTORE_CLAIM)}: {outcome.reason}")
+                raise StorageUnknown(f"{self.root.object_uri(RESTORE_CLAIM)}: {outcome.reason}")
             claimed = data if isinstance(outcome, SlotWon) else outcome.data
         found = _claimed_by(claimed)
         if found != record.id:
@@ -264,7 +264,7 @@ class Restoration:
         if not self._is_complete(record, attempt):
             outcome = claim_slot(self.root, flip.path, flip.manifest)
             if isinstance(outcome, SlotUnknown):
-                raise OutcomeUnknown(f"{self.root.object_uri(flip.path)}: {outcome.reason}")
+                raise StorageUnknown(f"{self.root.object_uri(flip.path)}: {outcome.reason}")
             self._is_complete(record, attempt)
 
 

@@ -21,7 +21,7 @@ from lance_namespace.errors import (
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lance_core.commit.slot import SlotWon, claim_slot
-from lance_core.errors import CorruptFile, LanceCoreError, OutcomeUnknown, StorageError
+from lance_core.errors import CorruptFile, LanceCoreError, StorageError, StorageUnknown
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.storage.opening import open_store
@@ -197,7 +197,7 @@ class BackupRun:
         key = record_key(record.id)
         outcome = claim_slot(self.destination, key, record.encode())
         if not isinstance(outcome, SlotWon):
-            raise OutcomeUnknown(f"{self.destination.object_uri(key)}: the record may be written, or not: {outcome}")
+            raise StorageUnknown(f"{self.destination.object_uri(key)}: the record may be written, or not: {outcome}")
 
 
 def version_at(catalog: StoredCatalog, moment_ms: int) -> int:

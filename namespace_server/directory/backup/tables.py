@@ -113,7 +113,7 @@ class TableBackups:
         Raises:
             NotFound, CorruptFile: The newest version of a branch is not whole, or a file is not as it should be.
             UnsupportedFeature: What a version needs cannot be told, or lies outside of the root.
-            StorageError, OutcomeUnknown: The call may be repeated.
+            StorageError, StorageUnknown: The call may be repeated.
         """
         for _ in range(_TRIES - 1):
             try:

@@ -149,7 +149,7 @@ class Collector:
             ValueError: A setting is unknown or wrong, or a table is at a place that the catalog did not choose.
             TableNotFoundError: One of `tables` does not exist (4).
             CollectionStopped: The store's clock is wrong.
-            CommitOutcomeUnknown, CatalogBusy: The fence may not be committed; nothing was removed.
+            BatchUnknown, CatalogBusy: The fence may not be committed; nothing was removed.
             CatalogDamaged, CatalogTooNew: The rows of the catalog cannot be read.
             ReferenceNotFound: There is no catalog, or another run removed catalog versions meanwhile.
             StorageError: The store failed. What was removed was garbage.

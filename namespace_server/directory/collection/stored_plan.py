@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from lance_core.cleanup.kinds import UUID_PATTERN
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model.root_layout import COLLECTION, EXPIRING, collection_key
@@ -182,7 +182,7 @@ def remove_all(
                 store.delete(item.path)
         except PreconditionFailed:
             return False
-        except OutcomeUnknown:
+        except StorageUnknown:
             raise
         except StorageError as error:
             swept.refused[item.path] = str(error)

@@ -12,7 +12,7 @@ from typing import Final
 
 from lance_core.cleanup.plan import read_needs
 from lance_core.cleanup.reachability import file_name
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, StorageError
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.expiring_copies import copies_of, write_copies
 from namespace_server.directory.collection.history import SUPERSEDED
@@ -103,7 +103,7 @@ class Sweep:
         """Remove files of runs that are done. What the store refuses to remove stays, and is told."""
         try:
             self._store.delete_all(keys)
-        except OutcomeUnknown:
+        except StorageUnknown:
             raise
         except StorageError as error:
             self.swept.refused[keys[0]] = str(error)

@@ -53,7 +53,7 @@ from namespace_server.directory.manifest_table.flip import (
 from namespace_server.directory.manifest_table.table import RECORD_LIFETIME, ManifestTable
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import BatchTooOld, CatalogBusy, CommitOutcomeUnknown, CommittedElsewhere
+from namespace_server.directory.model.errors import BatchTooOld, BatchUnknown, CatalogBusy, CommittedElsewhere
 from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
@@ -149,7 +149,7 @@ class CommitLoop:
         """Give the batches of a group their verdicts; returns the versions that its flip committed.
 
         A batch that has to wait for the promotion of another batch of the group is left without a verdict, and after
-        an exception each that has none yet. Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`,
+        an exception each that has none yet. Raises `BatchUnknown`, `CatalogBusy`, `StorageError`,
         `CatalogDamaged`, `CatalogTooNew`.
         """
         own = UnprovedFlip()
@@ -198,7 +198,7 @@ class CommitLoop:
         soon as one is to commit them.
 
         Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
-        Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
+        Raises `BatchUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
         """
         ahead = self._await_ahead(group)
         if group:
@@ -248,7 +248,7 @@ class CommitLoop:
             if isinstance(outcome, FlipUnknown):
                 if unmanaged.adopts:
                     break  # of the batches nothing was sent
-                raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
+                raise BatchUnknown(flip.attempt, outcome.reason)
             if isinstance(outcome, FlipSuperseded) and own is not None:
                 own.settle(committed=False)
                 self._queue.resume()

@@ -29,10 +29,10 @@ from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import (
     BatchConflict,
+    BatchUnknown,
     CatalogBusy,
     CatalogDamaged,
     CatalogTooNew,
-    CommitOutcomeUnknown,
     CommittedElsewhere,
     TablesWithoutCatalog,
     nothing_done,
@@ -171,7 +171,7 @@ class Committer:
         """Commit changes that are no batch: record maintenance, or the adoption of a root.
 
         `plan` may be called several times, each time with a newer snapshot, at most `tries` times if they are given.
-        Returns the newest snapshot; without changes and metadata nothing is written. Raises `CommitOutcomeUnknown`,
+        Returns the newest snapshot; without changes and metadata nothing is written. Raises `BatchUnknown`,
         `CatalogBusy`, `StorageError`.
         """
         with self._queue.flipping():
@@ -198,16 +198,16 @@ class Committer:
         self._observer.group(len(group))
         try:
             return self._loop.commit_group(group)
-        except CommitOutcomeUnknown as unknown:
+        except BatchUnknown as unknown:
             reason = unknown.reason
-            _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, reason))
+            _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, reason))
         except CatalogBusy as busy:
             _reject(group, partial(self._answer_when_busy, around=busy.around))
         except Exception as error:  # noqa: BLE001 - every batch of the group needs a verdict
             _log_failure(len(group), error)
             _reject(group, partial(_answer_after_failure, error=error))
         except BaseException:
-            _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped"))
+            _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, "the committer stopped"))
             self._queue.decide(group)
             raise
         return []
@@ -226,7 +226,7 @@ class Committer:
         try:
             self._loop.promote(published)
         except BaseException:
-            _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped"))
+            _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, "the committer stopped"))
             raise
         finally:  # promotion does not change these verdicts, and other threads wait for them
             self._queue.decide(pending for pending in group if pending.verdict is not None)
@@ -244,7 +244,7 @@ class Committer:
 def _outcome_of(verdict: Verdict | None) -> BatchOutcome:
     if isinstance(verdict, Plan):
         return "committed"
-    if isinstance(verdict, CommitOutcomeUnknown):
+    if isinstance(verdict, BatchUnknown):
         return "unknown"
     return "failed" if isinstance(verdict, ServiceUnavailableError | InternalError | CatalogTooNew) else "rejected"
 
@@ -271,7 +271,7 @@ def _reject(group: Sequence[PendingBatch], answer: Callable[[PendingBatch], Verd
 
 def _answer_after_failure(pending: PendingBatch, error: Exception) -> LanceNamespaceError:
     if pending.sent:
-        return CommitOutcomeUnknown(pending.batch.uuid, "the committer failed")
+        return BatchUnknown(pending.batch.uuid, "the committer failed")
     return nothing_done(pending.batch.uuid, error)
 
 

@@ -13,7 +13,7 @@ import logging
 import uuid
 from typing import NamedTuple
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.root_layout import QUARANTINE, REMOVALS
 
@@ -51,7 +51,7 @@ def remove_if(store: ObjectStore, path: str, e_tag: str | None) -> None:
         store.rename_if_absent(path, key, durable=False)
     except NotFound:
         return
-    except OutcomeUnknown:
+    except StorageUnknown:
         raise
     except StorageError:
         store.delete_if(path, if_match=e_tag)

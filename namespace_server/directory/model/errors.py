@@ -8,8 +8,9 @@ Some kinds carry more than a message:
     ConcurrentModificationError (14)
     └── BatchConflict           `failures`: which operation met which version, and what to do
     ServiceUnavailableError (17)
-    ├── CommitOutcomeUnknown    the batch may or may not be committed; `detail` is its uuid; repeat it as it is
-    ├── CatalogBusy             nothing was committed, by us, so far; repeat the batch
+    ├── RequestUnknown          the change may or may not be made, or may be made later; look, or repeat it as it is
+    │   └── BatchUnknown        ... of a batch; `detail` is its uuid
+    ├── CatalogBusy             nothing was done: every try was lost to other writers; repeat the batch
     └── RootBeingRestored       there is no catalog before the restoration of a backup is complete
     InternalError (18)
     └── CatalogDamaged          `damaged`: the file of the catalog that is damaged or missing, and has to be restored
@@ -39,7 +40,14 @@ from lance_namespace.errors import (
 )
 
 from lance_core.amounts import counted
-from lance_core.errors import CorruptFile, LanceCoreError, StorageError, UnsupportedFeature, system_reason
+from lance_core.errors import (
+    CorruptFile,
+    LanceCoreError,
+    OutcomeUnknown,
+    StorageError,
+    UnsupportedFeature,
+    system_reason,
+)
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 
 logger = logging.getLogger(__name__)
@@ -128,11 +136,18 @@ class BatchConflict(ConcurrentModificationError):
         self.committed = committed or "unknown"
 
 
-class CommitOutcomeUnknown(ServiceUnavailableError):
-    """The store did not say whether the flip was written (F1). Nothing was cleaned up; the batch may be repeated."""
+class RequestUnknown(ServiceUnavailableError, OutcomeUnknown):
+    """A change may have been made, or may be made later. Nothing was cleaned up; it may be repeated unchanged."""
+
+
+class BatchUnknown(RequestUnknown):
+    """Nothing tells whether the flip of a batch was written (F1).
+
+    `reason` is for the log alone: it may have the text of a store's error, which may name directories or credentials.
+    """
 
     def __init__(self, batch_uuid: str, reason: str) -> None:
-        super().__init__(f"batch {batch_uuid}: the outcome of its commit is unknown ({reason}); repeat it unchanged")
+        super().__init__(f"batch {batch_uuid}: the outcome of its commit is unknown; repeat it unchanged")
         self.detail = batch_uuid
         self.reason = reason
 

@@ -20,7 +20,7 @@ from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.committing.group_planner import AttemptContext
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.model import request_fields
-from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.operations import AdoptTableVersions, Batch
 from namespace_server.directory.model.request_fields import Request
@@ -60,7 +60,7 @@ def newest_snapshot(catalog: StoredCatalog, chain: ChainKey) -> CatalogSnapshot:
     top = above[chain][-1][1].version
     name = str(uuid.uuid4())
     [adoption] = catalog.commit([Batch(name, (AdoptTableVersions(*chain),), request_hash=name)])
-    if isinstance(adoption.verdict, CommitOutcomeUnknown | CatalogBusy):
+    if isinstance(adoption.verdict, BatchUnknown | CatalogBusy):
         raise adoption.verdict
     adopted = catalog.table.current.top(*chain)
     if adopted is None or adopted[0] < top:

@@ -1,6 +1,6 @@
 """What a change of references is made with: the catalog, its limits, the principal and the message.
 
-A change that raises `StorageError` has done nothing; where it may have done something it raises `OutcomeUnknown`.
+A change that raises `StorageError` has done nothing; where it may have done something it raises `StorageUnknown`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from namespace_server.answer import Answer
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -40,7 +40,7 @@ class ChangeContext:
         batch = self._batch(operation)
         [pending] = self.catalog.commit([batch])
         if not isinstance(pending.verdict, Plan):
-            raise pending.verdict or CommitOutcomeUnknown(batch.uuid, "it has no verdict")
+            raise pending.verdict or BatchUnknown(batch.uuid, "it has no verdict")
         snapshot = pending.snapshot or self.catalog.table.current
         return Recorded(pending.verdict, snapshot, again=pending.verdict.transaction_id != batch.uuid)
 
@@ -86,7 +86,7 @@ def begun() -> Iterator[None]:
     """The steps of a change after its first write: there every `StorageError` leaves the outcome unknown."""
     try:
         yield
-    except OutcomeUnknown:
+    except StorageUnknown:
         raise
     except StorageError as error:
-        raise OutcomeUnknown(f"the change has begun: {error}") from error
+        raise StorageUnknown(f"the change has begun: {error}") from error

@@ -33,7 +33,7 @@ def make_once(context: ChangeContext, operation: str, request: Request) -> Answe
 
     The flip decides the same again, but these changes look at files before it. So what a request under the same key
     did that was under way at the first look is met as an error: its record is looked for then. Raises the namespace
-    errors of the operation, `StorageError` if nothing was done, `OutcomeUnknown`.
+    errors of the operation, `StorageError` if nothing was done, `StorageUnknown`.
     """
     if context.idempotency_key is None:
         return CHANGES[operation](context, request)

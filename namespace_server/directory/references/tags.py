@@ -30,7 +30,7 @@ from namespace_server.answer import Answer
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.errors import CommitOutcomeUnknown, table_not_found
+from namespace_server.directory.model.errors import BatchUnknown, table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import ConfirmTag, DeleteTag
 from namespace_server.directory.model.request_fields import Request
@@ -210,7 +210,7 @@ def _confirm(
     try:
         with begun():
             recorded = context.commit(operation)
-    except CommitOutcomeUnknown:  # it may be confirmed
+    except BatchUnknown:  # it may be confirmed
         raise
     except LanceNamespaceError:
         _withdraw(context, name, path, data, before)

@@ -12,7 +12,7 @@ from typing import Final
 from lance_namespace.errors import ConcurrentModificationError, ServiceUnavailableError
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed
+from lance_core.errors import NotFound, PreconditionFailed, StorageUnknown
 from namespace_server.answer import Answer
 from namespace_server.directory.model.note_requests import note_changes
 from namespace_server.directory.model.notes import NoteChange, change_notes
@@ -38,7 +38,7 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
     """AlterTransactionResponse: the transaction after all actions; if one fails, none is done.
 
     Raises TransactionNotFoundError (10), TableNotFoundError (4), InvalidInputError (13),
-    ConcurrentModificationError (14), `StorageError` if nothing was done, `OutcomeUnknown`.
+    ConcurrentModificationError (14), `StorageError` if nothing was done, `StorageUnknown`.
     """
     changes = note_changes(request, context.limits)
     snapshot = context.catalog.snapshot()
@@ -57,12 +57,12 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
 
 
 def _record(context: ChangeContext) -> Recorded:
-    """Record that notes were written. Raises `OutcomeUnknown` where that fails: the notes stand."""
+    """Record that notes were written. Raises `StorageUnknown` where that fails: the notes stand."""
     try:
         with begun():
             return context.commit(KeepAnswer("alter_transaction"))
     except ServiceUnavailableError as error:
-        raise OutcomeUnknown(f"the properties are noted, and that is not recorded: {error}") from error
+        raise StorageUnknown(f"the properties are noted, and that is not recorded: {error}") from error
 
 
 def describe_altered(recorded: Recorded, context: ChangeContext, request: Request) -> Answer:
@@ -86,7 +86,7 @@ def _alter_file(context: ChangeContext, found: FoundTransaction, changes: Sequen
                 return
             outcome = claim_slot(store, path, encode_notes(after))
             if isinstance(outcome, SlotUnknown):
-                raise OutcomeUnknown(f"{path}: {outcome.reason}") from None
+                raise StorageUnknown(f"{path}: {outcome.reason}") from None
             if isinstance(outcome, SlotLost):
                 continue
             return

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from lance_core.errors import AlreadyExists, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.root_check.report import RootFinding, told_by
 from namespace_server.directory.root_check.workspace import Workspace
@@ -113,7 +113,7 @@ def _race(store: ObjectStore, key: str, datas: Sequence[bytes], writes: Writes) 
             write()
         except (AlreadyExists, PreconditionFailed):
             return Racer(data, RacerOutcome.LOST, store.find(key))
-        except OutcomeUnknown as error:
+        except StorageUnknown as error:
             return Racer(data, RacerOutcome.SILENT, error=told_by(error))
         except StorageError as error:
             return Racer(data, RacerOutcome.REFUSED, error=told_by(error))

@@ -12,7 +12,7 @@ import pytest
 import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestRow
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import AlreadyExists, ManifestNotSynchronized, NotFound, StorageError, TransactionOutcomeUnknown
+from lance_core.errors import AlreadyExists, ManifestNotSynchronized, NotFound, StorageError, TransactionUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
@@ -328,7 +328,7 @@ def test_a_lost_answer_of_the_last_step_is_harmless(place: Place, fault: Fault) 
 def test_an_unknown_outcome_cleans_up_nothing(place: Place) -> None:
     writer = place.process()
     writer.manifests.fail(Fault.DELAYED, "put_if_absent", times=99)
-    with pytest.raises(TransactionOutcomeUnknown):
+    with pytest.raises(TransactionUnknown):
         writer.commit("a")
     assert place.process().open().version == 2
     assert place.staged()
@@ -340,7 +340,7 @@ def test_an_unknown_outcome_cleans_up_nothing(place: Place) -> None:
 def test_a_delayed_row_loses_to_the_version_of_another_writer(place: Place) -> None:
     writer = place.process()
     writer.manifests.fail(Fault.DELAYED, "put_if_absent", times=99)
-    with pytest.raises(TransactionOutcomeUnknown):
+    with pytest.raises(TransactionUnknown):
         writer.commit("a")
     place.process().commit("b")
     writer.manifests.deliver()
@@ -358,7 +358,7 @@ def test_a_manifest_store_without_an_answer_gives_an_unknown_outcome(place: Plac
 
     writer.manifests.fail(Fault.LOST_ANSWER, "put_if_absent")
     writer.manifests.inner = MemoryProxy(place.manifests, put_and_vanish)
-    with pytest.raises(TransactionOutcomeUnknown, match="does not answer"):
+    with pytest.raises(TransactionUnknown, match="does not answer"):
         writer.commit("a")
     assert place.process().open().version == 3
     place.check("a")

@@ -12,7 +12,7 @@ import pytest
 import lance_core
 from lance_core.commit.handlers import CommitLock, ConditionalPut
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import AlreadyExists, CommitLockError, OutcomeUnknown, StorageError
+from lance_core.errors import AlreadyExists, CommitLockError, StorageError, StorageUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
@@ -113,7 +113,7 @@ def _lost(version: int) -> Iterator[None]:
 
 def test_a_lock_whose_release_fails_gives_an_unknown_outcome() -> None:
     store = CommitLock(_lost).over(MemoryStore())
-    with pytest.raises(OutcomeUnknown, match="written, but its lock could not be released"):
+    with pytest.raises(StorageUnknown, match="written, but its lock could not be released"):
         store.put_if_absent(SLOT, b"x")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import lance_core
 from lance_core.commit.handlers import RenameIfAbsent
-from lance_core.errors import AlreadyExists, OutcomeUnknown
+from lance_core.errors import AlreadyExists, StorageUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
@@ -45,7 +45,7 @@ def test_a_lost_race_removes_the_staged_file(tmp_path: Path) -> None:
 def test_an_unknown_outcome_of_the_rename_removes_nothing(tmp_path: Path) -> None:
     inner = FaultStore(LocalStore(tmp_path, "none"))
     inner.fail(Fault.LOST_REQUEST, nth=1)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         RenameIfAbsent().over(inner).put_if_absent(SLOT, b"ours")
     assert len([meta.path for meta in inner.list("")]) == 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
-from lance_core.errors import OutcomeUnknown
+from lance_core.errors import StorageUnknown
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.backup import BackupRun, Restoration, verify
 from namespace_server.directory.backup.records import list_backups
@@ -145,11 +145,11 @@ def test_answers_are_lost(scene: Scene, tmp_path: Path, fault: Fault) -> None:
             store.fail(fault, nth=nth)
         try:
             BackupRun(scene.ground.again().catalog, destination).make()
-        except OutcomeUnknown:
+        except StorageUnknown:
             back_up(scene.ground, place)
         try:
             Restoration(LocalStore(place, "none"), target).restore()
-        except OutcomeUnknown:
+        except StorageUnknown:
             if (root / "_staging/restore.json").exists():
                 restore(place, root)
         assert Ground(root).ids(T) == [0, 2]

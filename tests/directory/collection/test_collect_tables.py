@@ -23,7 +23,7 @@ from lance_namespace.errors import TableNotFoundError, UnsupportedOperationError
 
 from lance_core.cleanup.reachability import names_used
 from lance_core.commit.handlers import ExternalManifestHandler
-from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError
+from lance_core.errors import CorruptFile, StorageError, StorageUnknown
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
@@ -642,7 +642,7 @@ def test_a_removal_of_unknown_outcome_ends_the_run(two: Ground) -> None:
     let_pass(two)
     store = FaultStore(LocalStore(two.root, "none"))
     store.fail(Fault.LOST_REQUEST, when=lambda write: (write.verb, write.path) == ("delete", lost))
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         collect(two.again(store))
     assert collect(two).total.files == 1
 

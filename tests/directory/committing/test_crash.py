@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.scene import KNOWS, MADE, PERSON, Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
@@ -166,7 +166,7 @@ def test_an_answer_that_does_not_come(
             assert not [done for done in store.writes if done.verb == "delete"], f"{fault.name} at {write}"
         if isinstance(error, LanceNamespaceError) and not isinstance(error, ServiceUnavailableError):
             raise AssertionError(f"{fault.name} at {write}: a silence is no rejection") from error
-        if isinstance(error, ServiceUnavailableError) and not isinstance(error, CommitOutcomeUnknown):
+        if isinstance(error, ServiceUnavailableError) and not isinstance(error, BatchUnknown):
             assert not attempt.applied(), f"{fault.name} at {write}: nothing was done, it said"
         if late == "before the repeat":
             store.deliver()
@@ -182,7 +182,7 @@ def test_an_answer_that_does_not_come(
             assert again["transaction_id"] == answer["transaction_id"]
     assert type(None) in outcomes
     if times == FOR_EVER and fault is not Fault.LOST_ANSWER:
-        assert CommitOutcomeUnknown in outcomes
+        assert BatchUnknown in outcomes
 
 
 def _from(write: Write) -> Callable[[Write], bool]:

@@ -10,7 +10,7 @@ import pytest
 
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import PendingBatch
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.directory.model.operations import Batch
 from tests.directory.tables import Ground
 
@@ -114,4 +114,4 @@ def test_nobody_waits_for_a_thread_that_ended(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(Panic):
         committer._finish([of_another], [])
     assert of_another.decided
-    assert isinstance(of_another.verdict, CommitOutcomeUnknown)
+    assert isinstance(of_another.verdict, BatchUnknown)

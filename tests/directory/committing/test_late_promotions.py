@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from namespace_server.directory.committing import promoter
 from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
 from tests.directory.conftest import StillClock
@@ -100,7 +100,7 @@ def test_a_late_answer_of_the_slot_is_no_recent_flip(scene: Scene, lost: bool) -
     def work() -> None:
         scene.remove_version_2()
         if lost:
-            raise OutcomeUnknown("no answer")
+            raise StorageUnknown("no answer")
 
     scene.store.meanwhile = work
     scene.commit()

@@ -13,7 +13,7 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.manifest_table.flip import Flip, FlipOutcome, FlipSuperseded
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Fault, FaultStore
 
@@ -196,7 +196,7 @@ def test_what_may_be_committed_stays(two: Ground, fault: Fault) -> None:
             down.append(True)
 
     store.before(fail)
-    with pytest.raises(CommitOutcomeUnknown):
+    with pytest.raises(BatchUnknown):
         held.batch(*operations)
     down.clear()
     left = staged(two)

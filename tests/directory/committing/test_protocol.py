@@ -12,7 +12,7 @@ from lance_namespace.errors import (
     InvalidInputError,
 )
 
-from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from tests.directory.breaking import T, is_flip, is_promotion, once, stage_by_uri
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
@@ -42,7 +42,7 @@ class TestF1OnlyAnOccupiedSlotIsAnAnswer:
         faults.fail(Fault.DELAYED, when=is_flip, times=1000)
         staged = broken.tree()
 
-        with pytest.raises(CommitOutcomeUnknown) as caught:
+        with pytest.raises(BatchUnknown) as caught:
             broken.batch(request, key="k")
 
         assert caught.value.detail
@@ -198,7 +198,7 @@ class TestP7VerdictsOnTheOverlayWait:
 
         answers = broken.namespace.commit([first, second])
 
-        assert [type(answer) for answer in answers] == [CommitOutcomeUnknown, CommitOutcomeUnknown]
+        assert [type(answer) for answer in answers] == [BatchUnknown, BatchUnknown]
 
     def test_a_rejection_on_the_committed_snapshot_stands_whatever_becomes_of_the_flip(
         self, broken: Ground, faults: FaultStore
@@ -209,7 +209,7 @@ class TestP7VerdictsOnTheOverlayWait:
 
         answers = broken.namespace.commit([rejected, other])
 
-        assert [type(answer).__name__ for answer in answers] == ["TableAlreadyExistsError", "CommitOutcomeUnknown"]
+        assert [type(answer).__name__ for answer in answers] == ["TableAlreadyExistsError", "BatchUnknown"]
 
 
 class TestF4MergingIsPartOfTheFlip:

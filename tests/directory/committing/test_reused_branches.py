@@ -13,7 +13,7 @@ import lance
 import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import OutcomeUnknown, PreconditionFailed
+from lance_core.errors import PreconditionFailed, StorageUnknown
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
@@ -333,7 +333,7 @@ def test_the_outcome_of_a_removal_is_unknown_if_its_rename_is(tmp_path: Path) ->
     store = FaultStore(LocalStore(tmp_path, "none"))
     e_tag = store.inner.put("a/b", b"x")
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.verb == "rename_if_absent")
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(StorageUnknown):
         remove_if(store, "a/b", e_tag)
 
 

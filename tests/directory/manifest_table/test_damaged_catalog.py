@@ -11,7 +11,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.errors import ReferenceNotFound, StorageError
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.model.errors import CatalogDamaged, CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown, CatalogDamaged
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.damage import DAMAGE, MANY, damaged
 from tests.directory.flipping import open_manifest
@@ -145,7 +145,7 @@ class TestOutcomes:
             patch.setattr(getattr(ground.catalog, owner), name, self._fail(error))
             with pytest.raises(kind, match=rf"batch .*: nothing was done: .*{said}") as caught:
                 ground.batch(operation)
-        assert not isinstance(caught.value, CommitOutcomeUnknown)
+        assert not isinstance(caught.value, BatchUnknown)
         assert "secret" not in str(caught.value)
         assert ground.again().catalog.snapshot().version == before
         ground.batch(operation)
@@ -161,7 +161,7 @@ class TestOutcomes:
 
         with monkeypatch.context() as patch:
             patch.setattr(ground.catalog.table, "commit", commit_and_fail)
-            with pytest.raises(CommitOutcomeUnknown):
+            with pytest.raises(BatchUnknown):
                 ground.batch(ground.transaction(["g", "t"], rows(3, 4)))
         assert ground.head(["g", "t"]) == 2
 
@@ -171,7 +171,7 @@ class TestOutcomes:
         with pytest.raises(ServiceUnavailableError, match="nothing was done") as caught:
             ground.make_namespace("new")
 
-        assert not isinstance(caught.value, CommitOutcomeUnknown)
+        assert not isinstance(caught.value, BatchUnknown)
 
     def test_a_lost_flip_whose_winner_cannot_be_read_is_not_done(self, tmp_path: Path) -> None:
         faults = FaultStore(LocalStore(tmp_path / "root", "none"))

@@ -31,7 +31,7 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.versions import find_latest, read_manifest
-from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchConflict, BatchUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans import OrphanReport, find_orphans
 from tests.directory.breaking import is_promotion
@@ -169,7 +169,7 @@ def test_an_outcome_that_is_unknown_and_later_committed_leaves_nothing(two: Grou
     transaction = two.transaction(T, rows(10, 12))
     store = FaultStore(LocalStore(two.root, "none"))
     store.fail(Fault.DELAYED, when=lambda write: write.path.startswith("__manifest/_versions/"), times=100)
-    with pytest.raises(CommitOutcomeUnknown):
+    with pytest.raises(BatchUnknown):
         two.again(store).batch(transaction)
     young = list_orphans(two.root, later=timedelta(0))
     assert young.orphans == ()

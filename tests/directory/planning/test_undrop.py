@@ -22,7 +22,7 @@ from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import PURGING, TableEntry, changes_of
-from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import BatchUnknown
 from tests.directory.breaking import is_flip
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
@@ -261,7 +261,7 @@ def test_at_each_write_it_comes_back_as_a_whole_or_not_at_all(ground: Ground, fa
         store.fail(fault, nth=number)
         try:
             ground.again(store).call("undrop_table", id=T)
-        except (Crashed, ServiceUnavailableError, CommitOutcomeUnknown):
+        except (Crashed, ServiceUnavailableError, BatchUnknown):
             pass
         else:
             if store.writes and not any(write.number == number for write in store.writes):

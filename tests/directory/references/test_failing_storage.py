@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import StorageError, StorageUnknown
 from lance_core.storage.local import LocalStore
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import WRITES, FaultStore
@@ -164,7 +164,7 @@ def test_a_first_write_that_is_not_answered_leaves_the_outcome_unknown(
 
     def lose(verb: str, path: str) -> None:
         if verb in WRITES:
-            raise OutcomeUnknown(f"{path}: no answer")
+            raise StorageUnknown(f"{path}: no answer")
 
     store.before(lose)
     with pytest.raises(ServiceUnavailableError, match="the outcome is unknown"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
@@ -80,7 +80,7 @@ class SilentStore(WrappedStore):
         e_tag = self.inner.put_if_absent(path, data, durable=durable)
         if not self._is_answered:
             self._is_answered = True
-            raise OutcomeUnknown(f"{path}: connection reset")
+            raise StorageUnknown(f"{path}: connection reset")
         return e_tag
 
 
