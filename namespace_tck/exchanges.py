@@ -16,6 +16,7 @@ from namespace_tck.operations import STATUS_OF_CODE, Operation, SuccessBody
 
 SHOWN = 1500
 """Characters of a body that a report shows."""
+_KINDS = frozenset({"retryable", "incompatible"})
 _VENDED = re.compile(r'("storage_options":\s*)\{[^}]*\}')
 """Storage options, which may be credentials."""
 
@@ -125,7 +126,8 @@ class ServerAnswer:
     def refused(self, *codes: int, statuses: tuple[int, ...] = ()) -> Mapping[str, Any]:
         """The `ErrorResponse` of a refusal with one of `codes`, in the status that belongs to the code.
 
-        Raises `CheckFailed` if it is something else.
+        A server that says the outcome, which the published specification does not ask for, must say that nothing was
+        done. Raises `CheckFailed` if it is something else.
         """
         expected = " or ".join(str(code) for code in codes)
         if self.is_success:
@@ -137,6 +139,12 @@ class ServerAnswer:
         if self.status not in allowed:
             named = " or ".join(str(status) for status in allowed)
             raise self.fail(f"expected status {named} for code {error['code']}, found {self.status}")
+        outcome = error.get("outcome", "nothing_done")
+        if outcome != "nothing_done":
+            raise self.fail(f"expected outcome nothing_done for a refusal, found {outcome!r}")
+        for failure in error.get("failures") or ():
+            if failure.get("kind", "retryable") not in _KINDS:
+                raise self.fail(f"expected a failure of kind retryable or incompatible, found {failure['kind']!r}")
         return error
 
     def error(self) -> Mapping[str, Any]:

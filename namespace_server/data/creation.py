@@ -17,6 +17,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
+from namespace_server.outcomes import before_commit
 from table_data.batch_operations import DELIMITER, PropertyChange, Result, StagedOperation, TableState
 from table_data.jobs.job import Staged
 from table_data.requests.modes import mode_of
@@ -56,7 +57,8 @@ class TableCreation(Generic[Rows]):
         with namespace_errors():
             mode = mode_of(request.get("mode"), _MODES)
         try:
-            table, catalog_version = await self._tables.find_table({"id": request.get("id")})
+            with before_commit():
+                table, catalog_version = await self._tables.find_table({"id": request.get("id")})
         except TableNotFoundError:
             return await self._create_new(requested, request, mode, rows)
         name = DELIMITER.join(table.id)
@@ -73,7 +75,8 @@ class TableCreation(Generic[Rows]):
         return await self._operations.commit_once(requested, table, rows, partial(with_properties, request), answer)
 
     async def _create_new(self, requested: ChangeRequest, request: CreateTable, mode: str, rows: Rows) -> Answer:
-        table, _ = await self._tables.new_table(request)
+        with before_commit():
+            table, _ = await self._tables.new_table(request)
         answer = _described(table, request)
         try:
             return await self._operations.commit_once(

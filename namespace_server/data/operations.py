@@ -19,6 +19,7 @@ from lance_core.format.naming import branch_base, manifest_path
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.port import ChangeRunner, CommittedChange, StagedChange, Tables
+from namespace_server.outcomes import before_commit, with_nothing_done
 from table_data.batch_operations import Result, StagedOperation, TableState
 from table_data.errors import BaseVersionGone, ClientError, VersionGone, WorkFailed
 from table_data.jobs.job import Job, Staged
@@ -66,7 +67,9 @@ class DataOperations(Generic[Rows]):
         """
         if requested.caller.idempotency_key is None:
             return await work()
-        if (answer := await self._answered(requested)) is not None:
+        with before_commit():
+            answer = await self._answered(requested)
+        if answer is not None:
             return answer
         try:
             return await work()
@@ -86,7 +89,7 @@ class DataOperations(Generic[Rows]):
         operation, request = requested.operation, requested.request
         newest: ReadRequest = {"id": request.get("id"), "branch": request.get("branch")}
         layout = operation == _INSERT
-        table, catalog_version = await self._tables.find_table(newest, layout=layout)
+        table, catalog_version = await self._find(newest, layout=layout)
         async with self._begin(requested, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
@@ -94,7 +97,7 @@ class DataOperations(Generic[Rows]):
                     staged = await change.stage(table, limit=deadline.left)
                 except VersionGone as error:  # a branch was made again since it was found
                     gone = table.identity
-                    table, catalog_version = await self._tables.find_table(newest, layout=layout)
+                    table, catalog_version = await self._find(newest, layout=layout)
                     if isinstance(error, BaseVersionGone) and gone is not None and table.identity == gone:
                         raise lost(error, table) from error
                     if not left or rows is not None or table.identity == gone:
@@ -116,8 +119,12 @@ class DataOperations(Generic[Rows]):
                     again = is_retryable(error, independent=staged.independent)
                     if not (left and staged.repeatable and again and not deadline.passed):
                         raise
-                table, catalog_version = await self._tables.find_table(newest, layout=layout)
+                table, catalog_version = await self._find(newest, layout=layout)
         raise AssertionError("the last try answers or raises")
+
+    async def _find(self, request: ReadRequest, *, layout: bool) -> tuple[TableState, int]:
+        with before_commit():  # or after a batch that was rejected for certain
+            return await self._tables.find_table(request, layout=layout)
 
     async def stage(self, requested: ChangeRequest, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
@@ -205,7 +212,7 @@ def is_retryable(error: LanceNamespaceError, *, independent: bool = False) -> bo
     if not isinstance(error, ConcurrentModificationError):
         return False
     failures = getattr(error, "failures", None) or ()
-    return independent or not any(str(failure.get("hint") or "").startswith("incompatible") for failure in failures)
+    return independent or not any(failure.get("kind") == "incompatible" for failure in failures)
 
 
 def lost(error: VersionGone, table: TableState) -> WorkFailed:
@@ -218,8 +225,11 @@ def lost(error: VersionGone, table: TableState) -> WorkFailed:
 
 @contextmanager
 def namespace_errors() -> Iterator[None]:
-    """Raise errors of work on rows in the block as the namespace errors of their codes."""
+    """Raise errors of work on rows in the block as the namespace errors of their codes.
+
+    Nothing was done then: work that writes is done before a commit, and nothing raises a `ClientError` after one.
+    """
     try:
         yield
     except ClientError as error:
-        raise from_error_code(getattr(error, "code", 18), str(error)) from error
+        raise with_nothing_done(from_error_code(getattr(error, "code", 18), str(error))) from error

@@ -12,6 +12,7 @@ from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeReques
 from namespace_server.data.creation import with_properties
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
+from namespace_server.outcomes import before_commit
 from table_data.batch_operations import DELIMITER, StagedOperation, operation_json
 from table_data.jobs.job import Staged
 from table_data.requests.modes import mode_of
@@ -40,6 +41,10 @@ class StagedUploads(Generic[Rows]):
             TableNotFoundError: there is no table, and the mode is `append`.
             InvalidInputError: an unknown mode.
         """
+        with before_commit():  # nothing is committed here
+            return await self._stage(request, rows, caller)
+
+    async def _stage(self, request: CreateTable, rows: Rows, caller: Caller) -> Answer:
         with namespace_errors():
             mode = mode_of(request.get("mode"), _MODES)
         if mode == "append":

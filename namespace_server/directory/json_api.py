@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypeVar
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.handlers import ManifestStore
-from lance_core.errors import CorruptFile, StorageError, StorageUnknown, system_reason
+from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
@@ -26,7 +26,7 @@ from namespace_server.directory.committing.stored_versions import key_above
 from namespace_server.directory.committing.writable import check_writable
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
-from namespace_server.directory.model.errors import file_damaged
+from namespace_server.directory.model.errors import RequestUnknown, file_damaged
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
 from namespace_server.directory.model.known_fields import check_fields
 from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
@@ -42,9 +42,10 @@ from namespace_server.directory.reading.adopting_reads import answer_as_of, answ
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
-from namespace_server.directory.references.change_context import ChangeContext
+from namespace_server.directory.references.change_context import ChangeContext, has_begun
 from namespace_server.directory.references.changes import CHANGES, make_once
 from namespace_server.observation import SILENT, CatalogFigures, Observer
+from namespace_server.outcomes import with_nothing_done
 from table_data.batch_operations import StagedOperation
 
 logger = logging.getLogger(__name__)
@@ -248,7 +249,8 @@ class JsonCatalog:
             logger.exception("%s: storage cannot be used", operation)
             raise _unavailable(operation, error) from error
         except CorruptFile as error:
-            raise file_damaged(error, f"{operation}: ") from error
+            damaged = file_damaged(error, f"{operation}: ")
+            raise (damaged if has_begun(error) else with_nothing_done(damaged)) from error
 
     def clean_up(self, calls: Sequence[Call[object]]) -> None:
         """Clean up after calls that were committed and answered, if that is quick here; else the sweep does it."""
@@ -400,11 +402,13 @@ class JsonCatalog:
 def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError:
     """The answer to a change that met an error of storage: whether nothing was done, and why, but no path of it."""
     reason = system_reason(error) or type(error).__name__
-    if isinstance(error, StorageUnknown):
-        return ServiceUnavailableError(
+    if isinstance(error, OutcomeUnknown):
+        return RequestUnknown(
             f"{operation}: storage cannot be used: {reason}; the outcome is unknown, look before repeating it"
         )
-    return ServiceUnavailableError(f"{operation}: nothing was done: storage cannot be used: {reason}")
+    return with_nothing_done(
+        ServiceUnavailableError(f"{operation}: nothing was done: storage cannot be used: {reason}")
+    )
 
 
 def _vends(batch: Batch) -> bool:

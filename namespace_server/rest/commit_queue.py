@@ -23,6 +23,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.observation import RequestTracing
+from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
@@ -93,9 +94,11 @@ class CommitQueue:
         closed. A waiter that is cancelled leaves its call in the queue: what was accepted is committed.
         """
         if not self._open or self._loop is None:
-            raise ServiceUnavailableError("the server is shutting down; nothing was done")
+            raise with_nothing_done(ServiceUnavailableError("the server is shutting down; nothing was done"))
         if self._accepted >= self._capacity:
-            raise ServiceUnavailableError(f"{self._accepted} commits are waiting already; nothing was done, try again")
+            raise with_nothing_done(
+                ServiceUnavailableError(f"{self._accepted} commits are waiting already; nothing was done, try again")
+            )
         waiting: asyncio.Future[object] = self._loop.create_future()
         self._accepted += 1
         self._waiting.append((call, waiting, None if self._tracing is None else copy_context()))

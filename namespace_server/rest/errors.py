@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from lance_core.errors import CorruptFile, ManifestNotSynchronized, StorageError, StorageUnknown, system_reason
 from namespace_server.data.request_checks import describe_validation_error
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
+from namespace_server.outcomes import NOTHING_DONE, Outcome, outcome_of
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
 
@@ -121,8 +122,7 @@ class ChunksBroken(ClientDisconnected):
 class ForwardingUnknown(RequestUnknown):
     """A change would be refused here, but another server, to which it was handed, may commit it yet (503).
 
-    `refused` says how, by a number: the words of a refusal may say that nothing was done. `detail` is the idempotency
-    key of the change.
+    `refused` says how, by a number. `detail` is the idempotency key of the change.
     """
 
     def __init__(self, key: str | None, refused: str) -> None:
@@ -136,6 +136,7 @@ class ForwardingUnknown(RequestUnknown):
 class ServerReadOnly(ServiceUnavailableError):
     """The server takes no changes for now (503). Clients may repeat them after `retry_after` seconds."""
 
+    outcome = NOTHING_DONE
     retry_after = 60
 
     def __init__(self) -> None:
@@ -169,9 +170,9 @@ def status_of(error: LanceNamespaceError) -> int:
     return own if isinstance(own, int) else STATUS.get(int(error.code), 500)
 
 
-def body_of(error: LanceNamespaceError, *, instance: str | None = None) -> bytes:
+def body_of(error: LanceNamespaceError, outcome: Outcome, *, instance: str | None = None) -> bytes:
     """The ErrorResponse of an error, as JSON. Absent fields are left out, in `failures` too."""
-    body: dict[str, Any] = {"error": str(error), "code": int(error.code)}
+    body: dict[str, Any] = {"error": str(error), "code": int(error.code), "outcome": outcome}
     detail = getattr(error, "detail", None)
     if detail is not None:
         body["detail"] = str(detail)
@@ -216,18 +217,19 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
 
 
 def render_error(
-    error: Exception, catalog_version: int | None, *, method: str = "", path: str = ""
+    error: Exception, catalog_version: int | None, *, method: str = "", path: str = "", changes: bool = True
 ) -> tuple[LanceNamespaceError, list[Header], bytes]:
     """The error that answers any exception, and headers and body of its ErrorResponse.
 
     An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
     A failed authentication and a refused origin tell no catalog version, and `None` stands for a request that was
-    refused before its authentication.
+    refused before its authentication. `changes`: whether the request may have changed anything.
     """
     instance = uuid.uuid4().hex
     answered = namespace_error(error, instance=instance, method=method[:SHOWN_METHOD], path=path[:_SHOWN_PATH])
     is_unexpected = answered is not error and isinstance(answered, InternalError | ServiceUnavailableError)
-    body = body_of(answered, instance=instance if is_unexpected else None)
+    outcome = outcome_of(error if hasattr(error, "outcome") else answered, changes=changes)
+    body = body_of(answered, outcome, instance=instance if is_unexpected else None)
     headers: list[Header] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if not isinstance(answered, UnauthenticatedError | OriginRefused | TooManyWrongKeys):
         own = getattr(answered, "catalog_version", None)

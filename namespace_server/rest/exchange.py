@@ -130,9 +130,11 @@ class Exchange:
     def caller(self) -> Caller:
         """The principal and the idempotency key of a change; every change asks for it first.
 
-        Raises `ServerReadOnly` (17) if the server takes no changes, `InvalidInputError` (13), also for a catalog
-        version: changes are of the newest.
+        From then on an error that was not foreseen leaves the outcome unknown (`outcome_of`). Raises `ServerReadOnly`
+        (17) if the server takes no changes, `InvalidInputError` (13), also for a catalog version: changes are of the
+        newest.
         """
+        self.scope["is_change"] = True
         if self.service.read_only.is_on():
             raise ServerReadOnly
         if CATALOG_VERSION in self.headers:

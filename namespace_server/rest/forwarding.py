@@ -10,7 +10,8 @@ time, never correctness:
   names the process. One that does not is of another program, and counts as none.
 * A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
   key is looked up in the catalog before it is committed here, and again after each lost slot.
-* A change that the other server may commit yet is not refused here: its outcome is unknown then.
+* A change that the other server may commit yet is not refused here: its outcome is unknown then. A failure of that
+  server that says that nothing was done leaves nothing open.
 * It goes with the credentials of its client, and is never handed on by the server that it is handed to: that one
   commits it, or refuses it (421) if another one commits.
 """
@@ -30,6 +31,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
+import orjson
 from aiohttp import (
     ClientConnectorError,
     ClientError,
@@ -46,6 +48,7 @@ from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observation import SILENT, ForwardingOutcome, Observer
+from namespace_server.outcomes import NOTHING_DONE
 from namespace_server.rest.handed_on import HandedOn
 from namespace_server.rest.header_names import (
     ANSWERED_BY,
@@ -171,7 +174,8 @@ class Forwarding:
             stays = answer.status_code in _OF_THE_CLIENT
             if not stays:
                 self._avoid(peer, f"status {answer.status_code}")
-            return "undecided", replace(before, is_open=before.is_open or fails, stays=stays)
+            is_open = before.is_open or (fails and not _says_nothing_done(bytes(answer.body)))
+            return "undecided", replace(before, is_open=is_open, stays=stays)
         self._peers.saw(peer)
         return "answered", replace(before, answer=answer)
 
@@ -254,3 +258,12 @@ class Forwarding:
             _log.warning(
                 "changes are committed here for %g s: expected an answer of %s, found %s", AVOIDED, peer.url, found
             )
+
+
+def _says_nothing_done(body: bytes) -> bool:
+    """Whether an error answer says that nothing was done. A server of the release before does not say it."""
+    try:
+        error = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(error, dict) and error.get("outcome") == NOTHING_DONE

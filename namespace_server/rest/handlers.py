@@ -23,6 +23,7 @@ from starlette.responses import Response
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.directory.model.errors import CommittedElsewhere
+from namespace_server.outcomes import before_commit
 from namespace_server.rest.errors import ForwardingUnknown, Misdirected
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.handed_on import HandedOn
@@ -138,7 +139,8 @@ class Commit:
                 place.database and forwarding is not None
             ):  # a server of an earlier release takes the root for the database
                 forwarding, handed = None, replace(handed, stays=True)
-            body = await exchange.change(optional=self.optional)
+            with before_commit():
+                body = await exchange.change(optional=self.optional)
             with service.bodies.hold(body.size):
                 for movable in (True, False):
                     if forwarding is not None:
@@ -187,7 +189,8 @@ class Change:
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            body = await exchange.change()
+            with before_commit():
+                body = await exchange.change()
             with service.bodies.hold(body.size):
                 return success(service, _relative(await service.change(operation, body, caller), exchange.place))
 
@@ -210,7 +213,8 @@ class RowsChange:
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            rows = await exchange.rows(model)
+            with before_commit():
+                rows = await exchange.rows(model)
             committed: Answer = await service.data.change_with_rows(operation, rows.request, rows.body, caller)
             if self.vends:
                 committed = await service.with_storage_options(committed)
@@ -238,7 +242,8 @@ class TableChange:
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            change = await exchange.table_request(kind, query, optional=self.optional, named=self.named)
+            with before_commit():
+                change = await exchange.table_request(kind, query, optional=self.optional, named=self.named)
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, _only(committed, self.fields) if self.fields else committed)

@@ -153,6 +153,7 @@ class ErrorHandler:
             self._service.version_for(scope),
             method=scope["method"],
             path=scope["raw_path"].decode("latin-1"),
+            changes=scope.get("is_change", False),
         )
         shown = None if scope.get("operation") in _OF_ROWS else str(answered)[:_SHOWN_ERROR]
         scope["problem"] = (int(answered.code), shown)

@@ -12,7 +12,7 @@ from namespace_server.workers.spool import SpoolFile
 from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
-from table_data.errors import ClientError, WorkFailed
+from table_data.errors import ClientError
 from table_data.jobs.job import Job, Staged
 
 Rows = bytes | SpoolFile
@@ -63,7 +63,7 @@ class ChangePool(ProcessPool):
         """Give a process back."""
         try:
             if process.keeps_bodies and process.is_alive() and not process.awaits_reply:
-                with suppress(WorkFailed):  # it ends just now
+                with suppress(ClientError):  # it ends just now; the change may be committed
                     await process.tell(process.endings())
         finally:
             self._release(process)
@@ -125,7 +125,7 @@ class RemoteChange:
     async def prepare(self, table: TableState) -> None:
         """Let an idle process open the version that the change was committed as: the next change may be of it."""
         if self._held and self._process is not None and not self._pool.is_waited_for:
-            with suppress(WorkFailed):  # it ends just now
+            with suppress(ClientError):  # it ends just now, and the change is committed
                 await self._process.tell(("open", table, self._job.options))
 
     async def end(self) -> None:

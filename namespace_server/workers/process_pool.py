@@ -10,6 +10,7 @@ from typing import Any, Final
 from lance_namespace.errors import ServiceUnavailableError
 
 from namespace_server.observation import SILENT, Observer, PoolState
+from namespace_server.outcomes import with_nothing_done
 from namespace_server.workers.shares import Shares
 from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess
@@ -290,7 +291,7 @@ class ProcessPool:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ServiceUnavailableError("the server is shutting down; nothing was done")
+            raise with_nothing_done(ServiceUnavailableError("the server is shutting down; nothing was done"))
 
 
 def default_share(size: int) -> int:

@@ -15,6 +15,8 @@ from typing import Any, Final, TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError, ThrottlingError
 
+from namespace_server.outcomes import with_nothing_done
+
 T = TypeVar("T")
 
 MEMORY: Final = 128 << 20
@@ -88,8 +90,10 @@ class SpoolFile:
             if not isinstance(error, OSError):
                 raise
             reason = os.strerror(error.errno or 0)
-            raise ServiceUnavailableError(
-                f"rows cannot be kept in a temporary file of the server ({reason}); nothing was done"
+            raise with_nothing_done(
+                ServiceUnavailableError(
+                    f"rows cannot be kept in a temporary file of the server ({reason}); nothing was done"
+                )
             ) from error
         self.length += size
         return True

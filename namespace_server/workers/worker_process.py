@@ -15,6 +15,7 @@ from typing import Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.outcomes import NOTHING_DONE
 from namespace_server.workers.pipes import PipeEnd, widen
 from namespace_server.workers.protocol import LENGTH, MARK, Message, decode, encode
 from namespace_server.workers.starter import StartedProcess
@@ -29,6 +30,8 @@ _JOINED: Final = 1 << 16
 
 class WorkTimeout(ServiceUnavailableError):
     """A job did not end in time, and its worker was ended. Nothing was changed by it."""
+
+    outcome = NOTHING_DONE
 
 
 class WorkerProcess:

@@ -313,7 +313,7 @@ class HttpClient(Client):
                 return None
             if error["code"] not in {17, 21}:
                 raise Unexpected(f"{path}: {answer.status_code} {answer.text}")
-            doubtful |= error["code"] == 17 and "nothing was done" not in error["error"]
+            doubtful |= error["outcome"] != "nothing_done"
             time.sleep(0.1)
         event.outcome = "unknown" if doubtful else "rejected"
         return None

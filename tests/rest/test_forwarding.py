@@ -141,16 +141,18 @@ def last(tmp_path: Path, keys: Mapping[str, str] | None = None) -> Iterator[Serv
         yield server
 
 
-def say(request: BaseHTTPRequestHandler, status: int, name: str | None = "i", **headers: str) -> None:
+def say(
+    request: BaseHTTPRequestHandler, status: int, name: str | None = "i", body: bytes = b"{}", **headers: str
+) -> None:
     """Answer with a JSON body as the process `name`; None: as another program."""
     named = {} if name is None else {"x-lance-answered-by": name}
     if name is not None and (challenge := request.headers.get("x-lance-peer-challenge")) is not None:
         named["x-lance-peer-response"] = SECRET.response(name, challenge)
     request.send_response(status)
-    for header, value in {**headers, **named, "content-length": "2"}.items():
+    for header, value in {**headers, **named, "content-length": str(len(body))}.items():
         request.send_header(header, value)
     request.end_headers()
-    request.wfile.write(b"{}")
+    request.wfile.write(body)
 
 
 @contextmanager
@@ -493,7 +495,7 @@ def test_a_lost_answer_makes_no_second_commit(
 
 
 @contextmanager
-def taking(status: int | None) -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
+def taking(status: int | None, said: bytes = b"{}") -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
     """A peer that keeps what it is handed, and answers with a status or breaks the connection."""
     taken: list[tuple[str, dict[str, str], bytes]] = []
 
@@ -502,7 +504,7 @@ def taking(status: int | None) -> Iterator[tuple[str, list[tuple[str, dict[str, 
         if status is None:
             request.close_connection = True
         else:
-            say(request, status)
+            say(request, status, body=said)
 
     with listen_alive(answer) as url:
         yield url, taken
@@ -534,6 +536,26 @@ def test_what_another_server_did_not_take_is_refused(tmp_path: Path, status: int
     with taking(status) as (url, _), last(tmp_path) as server:
         server.sees(Peer("i", url))
         assert httpx.post(f"{server.url}/v1/table/t/drop", json={}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (b'{"code": 17, "error": "full", "outcome": "nothing_done"}', 4),
+        (b'{"code": 17, "error": "nothing was done", "outcome": "unknown"}', 17),
+        (b'{"code": 17, "error": "nothing was done"}', 17),
+        (b"nothing_done", 17),
+        (b'["nothing_done"]', 17),
+    ],
+)
+def test_a_failure_of_another_server_leaves_open_what_it_does_not_exclude(
+    tmp_path: Path, said: bytes, code: int
+) -> None:
+    """By its `outcome` alone; a server of the release before has none."""
+    with taking(503, said) as (url, _), last(tmp_path, url) as server:
+        server.sees(Peer("i", url))
+        answer = httpx.post(f"{server.url}/v1/table/t/drop", json={}).json()
+        assert (answer["code"], answer["outcome"]) == (code, "nothing_done" if code == 4 else "unknown")
 
 
 def test_what_was_not_sent_is_refused(tmp_path: Path) -> None:

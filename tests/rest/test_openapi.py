@@ -44,7 +44,7 @@ OURS = {
     "CommitTableResult": OUR_OPERATIONS,
     "DropNamespaceRequest": {"purge"},
     "DropTableRequest": {"purge"},
-    "ErrorResponse": {"failures"},
+    "ErrorResponse": {"failures", "outcome"},
     "TableVersion": {"manifest_sha256"},
     "ListTableVersionsResponse": {"adopted_in"},
 }

@@ -353,6 +353,7 @@ class TestErrors:
                 "actual": 4,
                 "winner_transaction_id": "txn",
                 "hint": "rebase onto version 4",
+                "kind": "retryable",
             }
         ]
 

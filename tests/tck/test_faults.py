@@ -122,6 +122,16 @@ def _key_ignored(exchanged: Exchanged) -> None:
         exchanged.ask(exchanged.path, orjson.loads(exchanged.sent))
 
 
+def _unknown_outcome(exchanged: Exchanged) -> None:
+    if exchanged.status == 404:
+        exchanged.answer(404, {**exchanged.json, "outcome": "unknown"})
+
+
+def _failure_of_another_kind(exchanged: Exchanged) -> None:
+    if exchanged.path.startswith("/v1/table/batch-commit") and exchanged.status != 200:
+        exchanged.answer(exchanged.status, {**exchanged.json, "failures": [{"kind": "fatal"}]})
+
+
 FAULTS: list[tuple[Falsify, str, str]] = [
     (_wrong_code, "describe_table.refuses_a_missing_table", "expected code 4, found code 18"),
     (_wrong_code, "describe_namespace.refuses_a_missing_namespace", "expected code 1, found code 18"),
@@ -149,6 +159,8 @@ FAULTS: list[tuple[Falsify, str, str]] = [
     (_ghost_table, "drop_table.drops_a_declared_table", "expected a refusal with code 4"),
     (_ghost_table, "drop_namespace.no_child_outlives_its_namespace", "the table exists, its namespace does not"),
     (_stack_trace, "server.errors_reveal_no_stack_trace", "Traceback"),
+    (_unknown_outcome, "describe_table.refuses_a_missing_table", "expected outcome nothing_done"),
+    (_failure_of_another_kind, "batch_commit_tables.a_refused_last_operation_undoes_all", "found 'fatal'"),
     (_key_ignored, "update_table.an_update_under_a_key_is_applied_once", "ids: expected"),
 ]
 

@@ -51,6 +51,7 @@ from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
 from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.observation import SILENT, BatchOutcome, Observer
+from namespace_server.outcomes import with_nothing_done
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +156,9 @@ class Committer:
         """Commit all but the batches that set limits of time: this machine's clock is not the store's (G30)."""
         others = [batch for batch in batches if not _sets_limit(batch)]
         decided = iter(self._commit(others) if others else ())
-        refused = ServiceUnavailableError(f"no limit of time can be set: {problem}")
+        refused = with_nothing_done(
+            ServiceUnavailableError(f"nothing was done: no limit of time can be set: {problem}")
+        )
         return [
             PendingBatch(batch, {}, frozenset(), refused) if _sets_limit(batch) else next(decided) for batch in batches
         ]
@@ -200,6 +203,7 @@ class Committer:
             return self._loop.commit_group(group)
         except BatchUnknown as unknown:
             reason = unknown.reason
+            logger.warning("the outcome of a group of %d batches is unknown: %s", len(group), reason)
             _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, reason))
         except CatalogBusy as busy:
             _reject(group, partial(self._answer_when_busy, around=busy.around))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.concurrent_commits import ConcurrentVersion
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
@@ -27,7 +27,7 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.quarantine import QuarantinedFile
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
-from namespace_server.directory.model.errors import file_damaged
+from namespace_server.directory.model.errors import nothing_done
 from namespace_server.directory.model.history import FlipOutline, adopted_version, outline_of
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
@@ -48,6 +48,7 @@ from namespace_server.directory.planning.plan_builder import Findings, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
 from namespace_server.directory.planning.planning_context import Basis, MustFollowGroup, PlannedVersion
 from namespace_server.directory.planning.unmanaged_versions import adopt_found, removed_files
+from namespace_server.outcomes import with_nothing_done
 
 logger = logging.getLogger(__name__)
 
@@ -219,8 +220,11 @@ class AttemptContext:
         heads = [head for chain in chains_of(batch.operations) if (head := self._snapshot.head(*chain)) is not None]
         self._promoter.promote([*entries, *heads], self._snapshot)
         if not all(self.is_promoted(entry) for entry in entries):
-            raise ServiceUnavailableError(
-                f"batch {batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
+            raise with_nothing_done(
+                ServiceUnavailableError(
+                    f"batch {batch.uuid}: nothing was done: versions that it builds on or removes cannot be promoted "
+                    "now; repeat it"
+                )
             )
 
     def require_unchanged(self, base: CatalogSnapshot, tables: Iterable[ObjectId]) -> None:
@@ -389,23 +393,25 @@ class GroupPlanner:
             self._promoter.promote(waiting, snapshot)
 
     def _plan_one(self, attempt: GroupAttempt, pending: PendingBatch, basis: CatalogSnapshot) -> Verdict | None:
-        """The verdict of one batch; None if it must wait until another batch of the group is promoted."""
+        """The verdict of one batch; None if it must wait until another batch of the group is promoted.
+
+        An exception is one before the commit step: nothing was done, and the text of a store's error stays in the log.
+        """
         try:
             require_managed(attempt.snapshot)
             return plan_batch(pending.batch, basis, pending.findings, attempt.context)
         except MustFollowGroup:
             return None
+        except CorruptFile as error:  # that of the catalog is a namespace error, too
+            return nothing_done(pending.batch.uuid, error)
         except LanceNamespaceError as error:
-            return error
-        except CorruptFile as error:
-            return file_damaged(error, f"batch {pending.batch.uuid}: nothing was done: ")
+            return with_nothing_done(error)
         except LanceCoreError as error:
-            return ServiceUnavailableError(f"batch {pending.batch.uuid}: storage cannot be used: {error}")
+            logger.warning("batch %s cannot be planned: %s", pending.batch.uuid, error)
+            return nothing_done(pending.batch.uuid, error)
         except Exception as error:
             logger.exception("batch %s cannot be planned", pending.batch.uuid)
-            return InternalError(
-                f"batch {pending.batch.uuid}: it cannot be planned ({type(error).__name__}); nothing was done"
-            )
+            return nothing_done(pending.batch.uuid, error)
 
     def _adopt(self, attempt: GroupAttempt, pending: PendingBatch, found: FoundAbove) -> list[ChainKey]:
         """Put rows for the unmanaged versions above the heads that a batch names, rejected or not (P5).
@@ -447,9 +453,11 @@ class GroupPlanner:
 def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNamespaceError | None:
     """An assertion does not hold where the head may be behind storage (P9)."""
     if any(isinstance(item, AssertTableVersion) and (item.id, item.branch) in unjudged for item in batch.operations):
-        return ServiceUnavailableError(
-            f"batch {batch.uuid}: nothing was done: storage has versions above the asserted head, committed around the "
-            "catalog, that cannot be judged now; repeat it"
+        return with_nothing_done(
+            ServiceUnavailableError(
+                f"batch {batch.uuid}: nothing was done: storage has versions above the asserted head, committed around "
+                "the catalog, that cannot be judged now; repeat it"
+            )
         )
     return None
 

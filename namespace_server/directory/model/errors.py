@@ -25,7 +25,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from reprlib import Repr
-from typing import Any
+from typing import Any, Literal
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -49,8 +49,11 @@ from lance_core.errors import (
     system_reason,
 )
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
+from namespace_server.outcomes import NOTHING_DONE, with_nothing_done
 
 logger = logging.getLogger(__name__)
+
+ConflictKind = Literal["retryable", "incompatible"]
 
 _SHOWN = 80
 _DIGITS = 40
@@ -79,7 +82,8 @@ def shown(value: object) -> str:
 class ConflictDetail:
     """One operation that could not be carried out, and why.
 
-    `actual` is the head version found, `winner_transaction_id` the transaction that made it.
+    `actual` is the head version found, `winner_transaction_id` the transaction that made it. `kind`: "retryable" if
+    the operation can succeed when it is redone on the newer version, "incompatible" if redoing it does not help.
     """
 
     operation_index: int
@@ -89,6 +93,7 @@ class ConflictDetail:
     actual: int | None
     winner_transaction_id: str | None
     hint: str
+    kind: ConflictKind = "retryable"
 
     def as_json(self) -> dict[str, Any]:
         """The wire form: an entry of `failures` in a 409 body."""
@@ -100,6 +105,7 @@ class ConflictDetail:
             "actual": self.actual,
             "winner_transaction_id": self.winner_transaction_id,
             "hint": self.hint,
+            "kind": self.kind,
         }
 
 
@@ -155,6 +161,8 @@ class BatchUnknown(RequestUnknown):
 class BatchTooOld(ServiceUnavailableError):
     """The batch waited for so long that its key may have been used, and forgotten, meanwhile. Nothing was done (P1)."""
 
+    outcome = NOTHING_DONE
+
     def __init__(self, batch_uuid: str, seconds: float) -> None:
         super().__init__(
             f"batch {batch_uuid}: expected to commit it within {seconds:g} s, after which it cannot be told whether it "
@@ -164,21 +172,28 @@ class BatchTooOld(ServiceUnavailableError):
 
 
 class CatalogBusy(ServiceUnavailableError):
-    """Every try was lost to other writers (F5). That is no verdict about the batch.
+    """Every try was lost to other writers (F5): nothing was done. That is no verdict about the batch.
 
     `around` are the chains above whose heads other writers committed around the catalog until the last try.
     """
 
+    outcome = NOTHING_DONE
+
     def __init__(self, batch_uuid: str, tries: int, around: Collection[ChainKey] = ()) -> None:
         tables = ", ".join(sorted(join(table_id) for table_id, _ in around))
         reason = f": to {tables} they commit around the catalog" if tables else ""
-        super().__init__(f"batch {batch_uuid}: other writers won {tries} times in a row{reason}; repeat it unchanged")
+        super().__init__(
+            f"batch {batch_uuid}: nothing was done: other writers won {tries} times in a row{reason}; "
+            "repeat it unchanged"
+        )
         self.detail = batch_uuid
         self.around = around
 
 
 class CommittedElsewhere(ServiceUnavailableError):
     """Nothing was done: another server is to commit the batch, which may be handed to it (`Batch.movable`)."""
+
+    outcome = NOTHING_DONE
 
     def __init__(self, batch_uuid: str) -> None:
         super().__init__(f"batch {batch_uuid}: another server commits at the moment; nothing was done, repeat it")
@@ -193,22 +208,24 @@ class CatalogDamaged(InternalError, CorruptFile):
     request works.
     """
 
-    def __init__(self, key: str, expected: str, found: str, *, outcome: str = "") -> None:
+    def __init__(self, key: str, expected: str, found: str, *, place: str = "") -> None:
         super().__init__(
-            f"{outcome}the catalog is damaged: {key}: expected {expected}, found {found}; restore this file of the "
+            f"{place}the catalog is damaged: {key}: expected {expected}, found {found}; restore this file of the "
             "catalog's root from a backup, a restart is not needed"
         )
         self.damaged = key
         self.expected = expected
         self.found = found
 
-    def with_outcome(self, outcome: str) -> CatalogDamaged:
-        """The same, with what became of a change in front."""
-        return CatalogDamaged(self.damaged, self.expected, self.found, outcome=outcome)
+    def at(self, place: str) -> CatalogDamaged:
+        """The same, with what was asked for, or what became of a change, in front."""
+        return CatalogDamaged(self.damaged, self.expected, self.found, place=place)
 
 
 class RootBeingRestored(ServiceUnavailableError, StorageError):
     """A backup is being restored at the root: there is no catalog before that is complete, and none may be made."""
+
+    outcome = NOTHING_DONE
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -237,18 +254,21 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
 
     The texts of the store's errors stay in the log: they may name directories or credentials.
     """
-    outcome = f"batch {batch_uuid}: nothing was done: "
+    place = f"batch {batch_uuid}: nothing was done: "
+    answer: LanceNamespaceError
     if isinstance(error, CorruptFile):
-        return file_damaged(error, outcome)
-    if isinstance(error, CatalogTooNew):
-        return CatalogTooNew(f"{outcome}{error}")
-    if isinstance(error, RootBeingRestored | TablesWithoutCatalog):
-        return error
-    if isinstance(error, LanceCoreError):
+        answer = file_damaged(error, place)
+    elif isinstance(error, CatalogTooNew):
+        answer = CatalogTooNew(f"{place}{error}")
+    elif isinstance(error, RootBeingRestored | TablesWithoutCatalog):
+        answer = error
+    elif isinstance(error, LanceCoreError):
         reason = system_reason(error)
         why = f" ({type(error).__name__})" if reason is None else f": {reason}"
-        return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used{why}")
-    return InternalError(f"{outcome}it cannot be planned ({type(error).__name__})")
+        answer = ServiceUnavailableError(f"{place}the catalog's storage cannot be used{why}")
+    else:
+        answer = InternalError(f"{place}it cannot be planned ({type(error).__name__})")
+    return with_nothing_done(answer)
 
 
 def file_damaged(error: CorruptFile, place: str = "") -> InternalError:
@@ -257,7 +277,7 @@ def file_damaged(error: CorruptFile, place: str = "") -> InternalError:
     `place` stands in front: what was asked for, or what became of a change.
     """
     if isinstance(error, CatalogDamaged):
-        return error.with_outcome(place)
+        return error.at(place)
     named = "a file of the catalog" if error.key is None else f"the file {error.key}"
     return InternalError(f"{place}{named} is damaged: {error.reason}")
 
@@ -269,4 +289,6 @@ def unreadable(table_id: ObjectId, error: StorageError) -> ServiceUnavailableErr
     """
     logger.warning("table %s: storage cannot be read: %s", join(table_id), error)
     reason = system_reason(error) or type(error).__name__
-    return ServiceUnavailableError(f"table {join(table_id)}: nothing was done: storage cannot be read: {reason}")
+    return with_nothing_done(
+        ServiceUnavailableError(f"table {join(table_id)}: nothing was done: storage cannot be read: {reason}")
+    )

@@ -14,7 +14,7 @@ from lance_namespace.errors import (
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.errors import ConflictDetail
+from namespace_server.directory.model.errors import ConflictDetail, ConflictKind
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
@@ -26,6 +26,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.planning.plan_builder import (
     PlanBuilder,
 )
+from namespace_server.outcomes import with_nothing_done
 
 
 def chain_name(operation: TableOperation) -> str:
@@ -70,8 +71,11 @@ def require_removed(builder: PlanBuilder, table: TableEntry, operation: TableOpe
         return
     tombstone = builder.tombstone_at(branch_base(table.location, operation.branch))
     if tombstone is not None:
-        raise ServiceUnavailableError(
-            f"{chain_name(operation)}: the branch of this name was deleted and its files are not all removed; repeat it"
+        raise with_nothing_done(
+            ServiceUnavailableError(
+                f"{chain_name(operation)}: nothing was done: the branch of this name was deleted and its files are not "
+                "all removed; repeat it"
+            )
         )
 
 
@@ -100,7 +104,13 @@ def forked_version(
 
 
 def conflict_detail(
-    builder: PlanBuilder, index: int, operation: TableOperation, expected: int, hint: str, winner: int | None = None
+    builder: PlanBuilder,
+    index: int,
+    operation: TableOperation,
+    expected: int,
+    hint: str,
+    winner: int | None = None,
+    kind: ConflictKind = "retryable",
 ) -> ConflictDetail:
     """What a 409 answer tells of an operation: the head that was met, and the transaction of version `winner`."""
     head = builder.view(operation.id).head(operation.id, operation.branch)
@@ -113,4 +123,5 @@ def conflict_detail(
         actual=None if head is None else head.version,
         winner_transaction_id=None if won is None else won.transaction_uuid,
         hint=hint,
+        kind=kind,
     )

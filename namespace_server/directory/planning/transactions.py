@@ -18,7 +18,7 @@ from lance_core.errors import (
     UnsupportedFeature,
 )
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.errors import BatchConflict
+from namespace_server.directory.model.errors import BatchConflict, ConflictKind
 from namespace_server.directory.model.operations import (
     CommitTransaction,
 )
@@ -178,14 +178,20 @@ def _prepare(
             if isinstance(error, RetryableTransaction)
             else "it cannot be redone as is"
         )
-        hint = f"{'retryable' if isinstance(error, RetryableTransaction) else 'incompatible'}: {error.reason}; {redo}"
-        raise _conflict(builder, index, operation, hint, error.committed) from error
+        kind: ConflictKind = "retryable" if isinstance(error, RetryableTransaction) else "incompatible"
+        hint = f"{kind}: {error.reason}; {redo}"
+        raise _conflict(builder, index, operation, hint, error.committed, kind) from error
     except (InvalidTransaction, UnsupportedFeature) as error:
         raise InvalidInputError(f"{place}: {error}") from error
 
 
 def _conflict(
-    builder: PlanBuilder, index: int, operation: CommitTransaction, hint: str, committed: str | None = None
+    builder: PlanBuilder,
+    index: int,
+    operation: CommitTransaction,
+    hint: str,
+    committed: str | None = None,
+    kind: ConflictKind = "retryable",
 ) -> LanceNamespaceError:
     message = f"transaction {operation.transaction.uuid} on {chain_name(operation)}: {hint}"
     head = builder.base.head(operation.id, operation.branch)
@@ -194,5 +200,5 @@ def _conflict(
         mine is not None and builder.base.version_entry(operation.id, operation.branch, mine.version) is None
     ):
         return InvalidInputError(f"{message} (the conflicting version is made by the same batch)")
-    detail = conflict_detail(builder, index, operation, operation.transaction.read_version, hint)
+    detail = conflict_detail(builder, index, operation, operation.transaction.read_version, hint, kind=kind)
     return BatchConflict(message, detail, operation.transaction.WhichOneof("operation") or "unknown", committed)

@@ -12,6 +12,7 @@ from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.outcomes import with_nothing_done
 from table_data.batch_operations import TableState, VersionIdentity
 
 
@@ -49,7 +50,9 @@ def _require_name(context: ReadContext, entry: VersionEntry) -> None:
         return
     found = find_contents(context.catalog.store, entry.canonical_path)
     if found is not None and not is_row(entry, found):
-        raise ServiceUnavailableError(
-            f"table {join(entry.table_id)}: version {entry.version} cannot be given its name now: expected its "
-            f"manifest at {entry.canonical_path}, found another writer's; repeat the request"
+        raise with_nothing_done(
+            ServiceUnavailableError(
+                f"table {join(entry.table_id)}: nothing was done: version {entry.version} cannot be given its name "
+                f"now: expected its manifest at {entry.canonical_path}, found another writer's; repeat the request"
+            )
         )

@@ -1,6 +1,7 @@
 """What a change of references is made with: the catalog, its limits, the principal and the message.
 
-A change that raises `StorageError` has done nothing; where it may have done something it raises `StorageUnknown`.
+A change that raises `StorageError` or `CorruptFile` has done nothing; where it may have done something it raises
+`StorageUnknown`, or a `CorruptFile` of which `has_begun` is true.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
-from lance_core.errors import StorageError, StorageUnknown
+from lance_core.errors import CorruptFile, StorageError, StorageUnknown
 from namespace_server.answer import Answer
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model.errors import BatchUnknown
@@ -19,6 +21,8 @@ from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
+
+_BEGUN: Final = "the change has begun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,18 @@ class Recorded:
 
 @contextmanager
 def begun() -> Iterator[None]:
-    """The steps of a change after its first write: there every `StorageError` leaves the outcome unknown."""
+    """The steps of a change after its first write: there every error of storage leaves the outcome unknown."""
     try:
         yield
     except StorageUnknown:
         raise
     except StorageError as error:
         raise StorageUnknown(f"the change has begun: {error}") from error
+    except CorruptFile as error:
+        error.add_note(_BEGUN)
+        raise
+
+
+def has_begun(error: CorruptFile) -> bool:
+    """Whether a damaged file was met after the first write of a change."""
+    return _BEGUN in getattr(error, "__notes__", ())

@@ -16,7 +16,6 @@ from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     LanceNamespaceError,
-    ServiceUnavailableError,
     TableBranchNotFoundError,
     TableTagAlreadyExistsError,
     TableTagNotFoundError,
@@ -30,7 +29,7 @@ from namespace_server.answer import Answer
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.errors import BatchUnknown, table_not_found
+from namespace_server.directory.model.errors import BatchUnknown, RequestUnknown, table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import ConfirmTag, DeleteTag
 from namespace_server.directory.model.request_fields import Request
@@ -235,9 +234,7 @@ def _withdraw(context: ChangeContext, name: str, path: str, data: bytes, before:
         return
     except StorageError as error:
         logger.exception("tag %s at %s could not be withdrawn", name, path)
-        raise ServiceUnavailableError(
-            f"tag {name}: it could not be confirmed, and could not be withdrawn; delete it"
-        ) from error
+        raise RequestUnknown(f"tag {name}: it could not be confirmed, and could not be withdrawn; delete it") from error
 
 
 def _moved(tag: TagContents, entry: VersionEntry) -> TagContents:

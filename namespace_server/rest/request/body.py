@@ -11,6 +11,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 from starlette.types import Message, Receive
 
+from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.errors import BodyTooLarge, ChunksBroken, ClientDisconnected, RequestTimeout
 from namespace_server.rest.request.headers import Headers, declared_length, has_no_body
 from namespace_server.rest.request.limits import RequestLimits
@@ -116,7 +117,9 @@ class BodyReader:
 
     def _reserve(self, size: int) -> int:
         if self._buffered + size > self._limits.buffered_bodies:
-            raise ServiceUnavailableError("too many large requests at one time; nothing was done, try again")
+            raise with_nothing_done(
+                ServiceUnavailableError("too many large requests at one time; nothing was done, try again")
+            )
         self._buffered += size
         return size
 
@@ -191,8 +194,10 @@ def decode_object(data: bytes, limits: RequestLimits, *, values: int, optional: 
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         if "enough memory" in str(error):
-            raise ServiceUnavailableError(
-                "request body: the server has not enough memory to read it; nothing was done, try again"
+            raise with_nothing_done(
+                ServiceUnavailableError(
+                    "request body: the server has not enough memory to read it; nothing was done, try again"
+                )
             ) from None
         raise InvalidInputError(f"request body: expected a JSON object, found invalid JSON ({error})") from None
     if openers > limits.depth:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type
+from namespace_server.outcomes import before_commit
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.handlers import TableChange
 from namespace_server.rest.responses import success
@@ -21,7 +22,8 @@ class SchemaMetadataChange:
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            change = await exchange.schema_metadata(kind)
+            with before_commit():
+                change = await exchange.schema_metadata(kind)
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, Answer(committed.body["metadata"], committed.catalog_version))

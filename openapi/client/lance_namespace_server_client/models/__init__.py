@@ -92,6 +92,7 @@ from .drop_table_response import DropTableResponse
 from .dropped_table import DroppedTable
 from .end_intent_request import EndIntentRequest
 from .error_response import ErrorResponse
+from .error_response_outcome import ErrorResponseOutcome
 from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
@@ -132,6 +133,7 @@ from .merge_insert_into_table_response import MergeInsertIntoTableResponse
 from .multi_match_query import MultiMatchQuery
 from .namespace_exists_request import NamespaceExistsRequest
 from .operation_failure import OperationFailure
+from .operation_failure_kind import OperationFailureKind
 from .phrase_query import PhraseQuery
 from .pin_catalog_version_request import PinCatalogVersionRequest
 from .properties import Properties
@@ -274,6 +276,7 @@ __all__ = (
     "DroppedTable",
     "EndIntentRequest",
     "ErrorResponse",
+    "ErrorResponseOutcome",
     "ExplainTableQueryPlanRequest",
     "FragmentStats",
     "FragmentSummary",
@@ -314,6 +317,7 @@ __all__ = (
     "MultiMatchQuery",
     "NamespaceExistsRequest",
     "OperationFailure",
+    "OperationFailureKind",
     "PhraseQuery",
     "PinCatalogVersionRequest",
     "Properties",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.error_response_outcome import ErrorResponseOutcome
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ class ErrorResponse:
             version not found; 12 column not found; 13 invalid input; 14 concurrent modification; 15 permission denied;
             16 unauthenticated; 17 unavailable, or outcome unknown; 18 internal; 19 invalid table state; 20 schema
             validation; 21 throttling; 22 branch not found; 23 branch exists.
+        outcome (ErrorResponseOutcome | Unset): What became of the request. `nothing_done`: it changed nothing, and will
+            not. `unknown`: it may have been
+            applied, or may be later; send it again unchanged, with the same `Idempotency-Key`. It is about this request
+            alone, not about one before under the same key whose answer was lost. Not part of the published namespace
+            API; every error answer of this server has it.
         detail (str | Unset): More about it; for an unknown outcome the uuid of the batch.
         instance (str | Unset): Names this occurrence in the server's log.
         failures (list[OperationFailure] | Unset): For a rejected batch, the operations that stood in the way.
@@ -33,6 +39,7 @@ class ErrorResponse:
 
     error: str
     code: int
+    outcome: ErrorResponseOutcome | Unset = UNSET
     detail: str | Unset = UNSET
     instance: str | Unset = UNSET
     failures: list[OperationFailure] | Unset = UNSET
@@ -42,6 +49,10 @@ class ErrorResponse:
         error = self.error
 
         code = self.code
+
+        outcome: str | Unset = UNSET
+        if not isinstance(self.outcome, Unset):
+            outcome = self.outcome.value
 
         detail = self.detail
 
@@ -62,6 +73,8 @@ class ErrorResponse:
                 "code": code,
             }
         )
+        if outcome is not UNSET:
+            field_dict["outcome"] = outcome
         if detail is not UNSET:
             field_dict["detail"] = detail
         if instance is not UNSET:
@@ -80,6 +93,13 @@ class ErrorResponse:
 
         code = d.pop("code")
 
+        _outcome = d.pop("outcome", UNSET)
+        outcome: ErrorResponseOutcome | Unset
+        if isinstance(_outcome, Unset):
+            outcome = UNSET
+        else:
+            outcome = ErrorResponseOutcome(_outcome)
+
         detail = d.pop("detail", UNSET)
 
         instance = d.pop("instance", UNSET)
@@ -96,6 +116,7 @@ class ErrorResponse:
         error_response = cls(
             error=error,
             code=code,
+            outcome=outcome,
             detail=detail,
             instance=instance,
             failures=failures,

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.operation_failure_kind import OperationFailureKind
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="OperationFailure")
@@ -22,6 +23,9 @@ class OperationFailure:
         actual (int | Unset): The version that was found.
         winner_transaction_id (str | Unset): The transaction that came first.
         hint (str | Unset): What to do.
+        kind (OperationFailureKind | Unset): `retryable`: the operation can succeed when it is done again on the newer
+            version. `incompatible`: doing the
+            same again does not help. Not part of the published namespace API.
     """
 
     operation_index: int | Unset = UNSET
@@ -31,6 +35,7 @@ class OperationFailure:
     actual: int | Unset = UNSET
     winner_transaction_id: str | Unset = UNSET
     hint: str | Unset = UNSET
+    kind: OperationFailureKind | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,6 +55,10 @@ class OperationFailure:
 
         hint = self.hint
 
+        kind: str | Unset = UNSET
+        if not isinstance(self.kind, Unset):
+            kind = self.kind.value
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -67,6 +76,8 @@ class OperationFailure:
             field_dict["winner_transaction_id"] = winner_transaction_id
         if hint is not UNSET:
             field_dict["hint"] = hint
+        if kind is not UNSET:
+            field_dict["kind"] = kind
 
         return field_dict
 
@@ -87,6 +98,13 @@ class OperationFailure:
 
         hint = d.pop("hint", UNSET)
 
+        _kind = d.pop("kind", UNSET)
+        kind: OperationFailureKind | Unset
+        if isinstance(_kind, Unset):
+            kind = UNSET
+        else:
+            kind = OperationFailureKind(_kind)
+
         operation_failure = cls(
             operation_index=operation_index,
             id=id,
@@ -95,6 +113,7 @@ class OperationFailure:
             actual=actual,
             winner_transaction_id=winner_transaction_id,
             hint=hint,
+            kind=kind,
         )
 
         operation_failure.additional_properties = d
