@@ -108,14 +108,14 @@ class Backend(Protocol):
         ...
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
-        """Send a read, as of catalog version `at` if given, or the repeatable operation `create_namespace`.
+        """Send a read, as of catalog version `at` if given.
 
         Raises `CommitRejected` or `AccessRefused` if the response is an error, `CatalogUnreachable` if there is none.
         """
         ...
 
-    def send(self, operation: str, request: Json, idempotency_key: str) -> Reply:
-        """Send a change once."""
+    def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
+        """Send a change once. Without a key it must be one that may be made twice."""
         ...
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class _Closed:
         """Raise `CatalogClosed`."""
         raise self._refusal(operation)
 
-    def send(self, operation: str, _request: Json, _idempotency_key: str) -> Reply:
+    def send(self, operation: str, _request: Json, _idempotency_key: str | None) -> Reply:
         """Raise `CatalogClosed`."""
         raise self._refusal(operation)
 
@@ -364,10 +364,23 @@ class CatalogAccess:
         pages = self._pages("list_table_branches", {"id": list(table_id)})
         return {name: branch for page in pages for name, branch in (page.get("branches") or {}).items()}
 
+    def namespace_properties(self, namespace: Sequence[str]) -> dict[str, str]:
+        """Properties of a namespace. Raises `NotFound`."""
+        return dict(self._backend.ask("describe_namespace", {"id": list(namespace)}).get("properties") or {})
+
+    def transaction(self, table_id: TableId, version: int) -> dict[str, str]:
+        """The properties of the transaction that made a version of the main branch. Raises `NotFound`."""
+        answer = self._backend.ask("describe_transaction", {"id": [*table_id, str(version)]})
+        return dict(answer.get("properties") or {})
+
     def ensure_namespace(self, namespace: Sequence[str]) -> None:
-        """Create a namespace and its parents if they do not exist."""
+        """Create a namespace and its parents if they do not exist. Retries and raises as `commit`.
+
+        It is sent without a key, which the catalog would record even where there is nothing to do.
+        """
         for depth in range(1, len(namespace) + 1):
-            self._backend.ask("create_namespace", {"id": list(namespace[:depth]), "mode": "exist_ok"})
+            request = {"id": list(namespace[:depth]), "mode": "exist_ok"}
+            self._deliver("create_namespace", request, None, lambda changed: changed.body)
 
     def _pages(self, operation: str, request: Json, at: int | None = None) -> Iterator[Json]:
         return pages_of(lambda more: self._backend.ask(operation, request | more, at=at))
@@ -425,8 +438,11 @@ class CatalogAccess:
         body = request | ({"context": {"message": message}} if message else {})
         return self._deliver(operation, body, str(uuid.uuid4()), lambda changed: changed.body)
 
-    def _deliver(self, operation: str, request: Json, idempotency_key: str, parse: Callable[[Changed], T]) -> T:
-        """Send a change until its outcome is known, and give what `parse` reads in the response."""
+    def _deliver(self, operation: str, request: Json, idempotency_key: str | None, parse: Callable[[Changed], T]) -> T:
+        """Send a change until its outcome is known, and give what `parse` reads in the response.
+
+        Without a key it must be one that may be made twice.
+        """
         unknown: list[ChangeUnknown] = []
 
         def send() -> _Parsed[T] | Reply:
@@ -454,9 +470,10 @@ class CatalogAccess:
         if not unknown:
             raise refusal
         batch = next((reply.batch for reply in reversed(unknown) if reply.batch), None)
+        what = f"batch {batch or '(not named by the server)'}" if operation == "batch_commit_tables" else operation
+        key = "" if idempotency_key is None else f", Idempotency-Key {idempotency_key}"
         raise CommitUnknown(
-            f"batch {batch or '(not named by the server)'}, Idempotency-Key {idempotency_key}: the outcome is unknown "
-            f"({unknown[-1].reason}); it may have committed, or may still",
+            f"{what}{key}: the outcome is unknown ({unknown[-1].reason}); it may have committed, or may still",
             batch=batch,
             idempotency_key=idempotency_key,
         ) from refusal

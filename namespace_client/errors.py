@@ -58,6 +58,7 @@ class Conflict:
         winner: Uuid of the transaction that made the head version.
         reason: Explanation by the catalog.
         redo: Calls of the block on this table, which have to be repeated.
+        kind: "retryable", or "incompatible" where the same transaction can never be committed.
     """
 
     table: tuple[str, ...]
@@ -67,6 +68,7 @@ class Conflict:
     winner: str | None
     reason: str
     redo: tuple[str, ...] = ()
+    kind: str = "retryable"
 
     def __str__(self) -> str:
         name = dotted(self.table) + (f" (branch {self.branch})" if self.branch else "")
@@ -161,10 +163,10 @@ class CommitUnknown(ClientError, OutcomeUnknown):
 
     Attributes:
         batch: Transaction id of the batch, None if the catalog did not name it.
-        idempotency_key: Key that the batch was sent under.
+        idempotency_key: Key that the change was sent under, None for one that may be made twice.
     """
 
-    def __init__(self, message: str, *, batch: str | None, idempotency_key: str) -> None:
+    def __init__(self, message: str, *, batch: str | None, idempotency_key: str | None) -> None:
         super().__init__(message)
         self.batch = batch
         self.idempotency_key = idempotency_key

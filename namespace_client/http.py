@@ -1,14 +1,12 @@
 """JSON over HTTP to one catalog server, and the backend for it.
 
-`HttpClient` is the one way to send a request, to repeat it, and to read an error. The SQL of Spark uses it for what
-`CatalogAccess` has no methods for.
+`HttpClient` sends requests and reads errors; it repeats reads. Changes are sent by `CatalogAccess`, which repeats them.
 """
 
 from __future__ import annotations
 
 import os
 import ssl
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +19,10 @@ from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, Chang
 from namespace_client.errors import CatalogClosed, CatalogUnreachable, InvalidCall
 from namespace_client.routes import Method, http_request
 from namespace_client.tracing import trace_context
-from namespace_client.wire import access_refused, change_refused, refused, says_nothing_was_done
+from namespace_client.wire import NOTHING_DONE, access_refused, change_refused, refused, with_outcome
 from table_data.batch_operations import Json
 
 _SUCCESS: Final = range(200, 300)
-_SERVER_FAILURE: Final = 500
 _VERSION: Final = "x-lance-catalog-version"
 _KEY: Final = "Idempotency-Key"
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -54,8 +51,9 @@ class HttpResponse:
     @property
     def error(self) -> Json | None:
         """The body of an error of a catalog server, None for a success and for errors of others."""
-        is_error = self.status not in _SUCCESS and self.body is not None and isinstance(self.body.get("code"), int)
-        return self.body if is_error else None
+        if self.status in _SUCCESS or self.body is None or not isinstance(self.body.get("code"), int):
+            return None
+        return with_outcome(self.body, self.status)
 
 
 class HttpClient:
@@ -94,9 +92,8 @@ class HttpClient:
         *,
         parameters: Mapping[str, Any] | None = None,
         at: int | None = None,
-        idempotency_key: str | None = None,
     ) -> Json:
-        """Send a request that may be repeated, and once more if the connection fails: the server may close idle ones.
+        """Send a read, and once more if the connection fails: the server may close idle ones.
 
         Args:
             method: HTTP method of the route.
@@ -104,8 +101,6 @@ class HttpClient:
             body: Body of a POST, empty if None.
             parameters: Query parameters.
             at: Catalog version to read, the newest if None.
-            idempotency_key: Key of a change; without one the request must be a read, or a change that may be made
-                twice.
 
         Returns:
             The body of the response.
@@ -114,16 +109,15 @@ class HttpClient:
             CommitRejected: The response is an error of the catalog.
             AccessRefused: The server does not know the caller, or does not let it do this.
             CatalogClosed: The connections were closed before. Nothing was sent.
-            CatalogUnreachable: There is no response, or none of a catalog server. Whether a change was made is unknown.
+            CatalogUnreachable: There is no response, or none of a catalog server.
         """
         headers = {} if at is None else {_VERSION: str(at)}
-        headers |= {} if idempotency_key is None else {_KEY: idempotency_key}
         try:
             response = _TWICE(self.send, method, path, body, parameters=parameters, headers=headers)
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
-        if response.error is not None:
-            text, code, failures, _detail = _fields(response.error)
+        if (found := response.error) is not None:
+            text, code, failures, _detail = _fields(found)
             raise refused(text, code, failures, response.status)
         if response.result is None:
             denied = access_refused(self.url, response.status)
@@ -131,10 +125,6 @@ class HttpClient:
                 raise denied
             raise CatalogUnreachable(f"{self.url}: answered {response.status} to {path}, not as a catalog server does")
         return response.result
-
-    def change(self, path: str, body: Json | None = None) -> Json:
-        """Send a change by POST under a new idempotency key. Returns and raises as `ask` does."""
-        return self.ask("POST", path, body, idempotency_key=str(uuid.uuid4()))
 
     def send(
         self,
@@ -175,22 +165,23 @@ class HttpBackend:
         method, path, body, parameters = http_request(operation, request)
         return self._client.ask(method, path, body, parameters=parameters, at=at)
 
-    def send(self, operation: str, request: Json, idempotency_key: str) -> Reply:
+    def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """See `Backend.send`."""
         method, path, body, _parameters = http_request(operation, request)
+        headers = {} if idempotency_key is None else {_KEY: idempotency_key}
         try:
-            response = self._client.send(method, path, body, headers={_KEY: idempotency_key})
+            response = self._client.send(method, path, body, headers=headers)
         except _NOT_SENT as error:
             return ChangeNotSent(f"{type(error).__name__}: {error}")
         except httpx.RequestError as error:
             return ChangeUnknown(f"{type(error).__name__}: {error}")
         if response.result is not None:
             return Changed(response.result, response.catalog_version)
-        if response.error is None:
+        if (found := response.error) is None:
             denied = access_refused(self.name, response.status)
             return ChangeUnknown(str(response.status)) if denied is None else ChangeRejected(denied)
-        text, code, failures, detail = _fields(response.error)
-        if response.status >= _SERVER_FAILURE and not says_nothing_was_done(text):
+        text, code, failures, detail = _fields(found)
+        if found["outcome"] != NOTHING_DONE:
             return ChangeUnknown(f"{text} (code {code})", detail)
         return ChangeRejected(change_refused(operation, text, code, failures, response.status))
 

@@ -12,11 +12,13 @@ from lance_core.errors import LanceCoreError
 from namespace_client.access import Changed, ChangeRejected, ChangeUnknown, Reply
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, InvalidCall
-from namespace_client.wire import change_refused, refused, says_nothing_was_done
+from namespace_client.wire import NOTHING_DONE, change_refused, refused
 from table_data.batch_operations import Json
 
 _WITH_FILES: Final = frozenset({"create_table_tag", "update_table_tag", "delete_table_tag", "delete_table_branch"})
 """The changes that `change` makes, and not `commit`."""
+_FAILURES: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL})
+"""Codes of failures, which leave the outcome of a change unknown unless they say that nothing was done."""
 _DIRECTORY: Final = "namespace_server.directory.namespace.DirectoryNamespace"
 
 
@@ -85,18 +87,13 @@ class InProcessBackend:
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """See `Backend.ask`."""
         try:
-            if operation == "create_namespace":
-                [made] = self.namespace.commit([self.namespace.prepare(operation, request)])
-                if isinstance(made, LanceNamespaceError):
-                    raise made
-                return made.body
             return self.namespace.read(operation, request, at=at).body
         except LanceNamespaceError as error:
             raise refused(str(error), int(error.code), getattr(error, "failures", ())) from error
         except LanceCoreError as error:
             raise CatalogUnreachable(f"{self.name}: {error}") from error
 
-    def send(self, operation: str, request: Json, idempotency_key: str) -> Reply:
+    def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """See `Backend.send`."""
         answer: NamespaceAnswer | LanceNamespaceError
         try:
@@ -111,9 +108,14 @@ class InProcessBackend:
             return ChangeUnknown(f"{type(error).__name__}: {error}")
         if not isinstance(answer, LanceNamespaceError):
             return Changed(answer.body, answer.catalog_version)
-        if int(answer.code) in {ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL} and not says_nothing_was_done(
-            str(answer)
-        ):
+        code = int(answer.code)
+        if not _says_nothing_done(answer, code):
             detail = getattr(answer, "detail", None)
-            return ChangeUnknown(f"{answer} (code {int(answer.code)})", None if detail is None else str(detail))
-        return ChangeRejected(change_refused(operation, str(answer), int(answer.code), getattr(answer, "failures", ())))
+            return ChangeUnknown(f"{answer} (code {code})", None if detail is None else str(detail))
+        return ChangeRejected(change_refused(operation, str(answer), code, getattr(answer, "failures", ())))
+
+
+def _says_nothing_done(error: LanceNamespaceError, code: int) -> bool:
+    """Whether the error of a change says that nothing was done: by its `outcome`, or by a code of a refusal."""
+    outcome = getattr(error, "outcome", None)
+    return code not in _FAILURES if outcome is None else bool(outcome == NOTHING_DONE)

@@ -47,6 +47,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "drop_table": _Route("POST", "/v1/table/{id}/drop"),
     "undrop_table": _Route("POST", "/v1/table/{id}/undrop"),
     "rename_table": _Route("POST", "/v1/table/{id}/rename"),
+    "batch_delete_table_versions": _Route("POST", "/v1/table/{id}/version/delete"),
     "list_table_versions": _Route("POST", "/v1/table/{id}/version/list", in_query=True),
     "describe_table_version": _Route("POST", "/v1/table/{id}/version/describe"),
     "list_table_tags": _Route("POST", "/v1/table/{id}/tags/list", in_query=True),
@@ -56,6 +57,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "list_table_branches": _Route("POST", "/v1/table/{id}/branches/list", in_query=True),
     "create_table_branch": _Route("POST", "/v1/table/{id}/branches/create"),
     "delete_table_branch": _Route("POST", "/v1/table/{id}/branches/delete"),
+    "describe_transaction": _Route("POST", "/v1/transaction/{id}/describe"),
     "batch_commit_tables": _Route("POST", "/v1/table/batch-commit"),
 }
 

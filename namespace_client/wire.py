@@ -64,7 +64,9 @@ _TAKEN_CODES = frozenset(
     }
 )
 _UNAVAILABLE_CODES = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
-_NOTHING_DONE = "nothing was done"
+NOTHING_DONE = "nothing_done"
+INCOMPATIBLE = "incompatible"
+_SERVER_FAILURE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,7 @@ def batch_refused(
     if code not in _CONFLICT_CODES | _GONE_CODES:
         return refused(error, code, failures, status)
     conflicts = tuple(_conflict(failure) for failure in failures)
-    lost = code in _GONE_CODES or any(conflict.reason.startswith("incompatible") for conflict in conflicts)
+    lost = code in _GONE_CODES or any(conflict.kind == INCOMPATIBLE for conflict in conflicts)
     kind = IncompatibleConflict if lost else RetryableConflict
     conflict = kind(_text(error, code, failures), code=code, failures=failures, status=status, reason=error)
     conflict.conflicts = conflicts
@@ -302,12 +304,21 @@ def pages_of(ask: Callable[[Json], Json]) -> Iterator[Json]:
             return
 
 
-def says_nothing_was_done(error: str) -> bool:
-    """Whether a failure of the catalog (codes 17 and 18) says that the request had no effect.
+def with_outcome(error: Json, status: int) -> Json:
+    """The body of an error answer with `outcome`, and with the `kind` of each failure, also of an older server.
 
-    Without these words the outcome of a batch is unknown.
+    A server of the release 0.1.0 and before says them in the words of its texts alone. This function is the only
+    place where words decide. It goes with release 0.3.0, on 1 July 2027 at the earliest.
     """
-    return _NOTHING_DONE in error
+    if "outcome" in error:
+        return error
+    unknown = status >= _SERVER_FAILURE and "nothing was done" not in str(error.get("error"))
+    kinds = [
+        INCOMPATIBLE if str(failure.get("hint") or "").startswith("incompatible") else "retryable"
+        for failure in error.get("failures") or ()
+    ]
+    failures = [failure | {"kind": kind} for failure, kind in zip(error.get("failures") or (), kinds, strict=True)]
+    return error | {"outcome": "unknown" if unknown else NOTHING_DONE, "failures": failures}
 
 
 def _text(error: str, code: int, failures: Sequence[Json]) -> str:
@@ -323,4 +334,5 @@ def _conflict(failure: Json) -> Conflict:
         actual=failure.get("actual"),
         winner=failure.get("winner_transaction_id"),
         reason=str(failure.get("hint") or ""),
+        kind=str(failure.get("kind") or "retryable"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from namespace_client.http import CatalogServer
-from spark_catalog.sql.catalog_requests import ServerRequests
+from spark_catalog.sql.catalog_requests import CatalogRequests
 from spark_catalog.sql.tables import Versions
 
 
@@ -20,5 +20,5 @@ class Access:
     """
 
     server: CatalogServer
-    requests: ServerRequests
+    requests: CatalogRequests
     versions: Versions

@@ -1,15 +1,13 @@
-"""Requests to the catalog server that `CatalogAccess` has no methods for: namespaces, lists, names, references."""
+"""Namespaces, lists, names and references of the catalog, as SQL reads and changes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
-from namespace_client.http import HttpClient
-from namespace_client.routes import Method, object_id
-from namespace_client.wire import pages_of
 from spark_catalog.sql.errors import (
     InvalidStatement,
     NamespaceExists,
@@ -31,52 +29,69 @@ _ERRORS: Mapping[int, type[Exception]] = {
 }
 
 
-class ServerRequests:
-    """Requests over the connections to one server. Thread-safe.
+class CatalogRequests:
+    """Requests to one catalog, with the errors of SQL. Thread-safe.
 
-    Every method raises `CatalogUnreachable` without a response, and `CommitRejected` for an error without a class here.
+    A change is sent as `CatalogAccess.change` sends it. Every method raises `CommitRejected` for an error without a
+    class here, and `CatalogUnreachable` without a response or if nothing was sent; a change raises `CommitUnknown` if
+    its outcome is unknown.
     """
 
-    def __init__(self, client: HttpClient) -> None:
-        self._client = client
+    def __init__(self, access: CatalogAccess) -> None:
+        self._access = access
 
     def namespaces(self, parent: Path) -> list[str]:
         """Names of the child namespaces. Raises `NoSuchNamespace`."""
-        return self._names(f"/v1/namespace/{object_id(parent)}/list", "namespaces")
+        with sql_errors():
+            return self._access.namespaces(parent)
 
     def namespace(self, path: Path) -> dict[str, str]:
         """Properties of a namespace. Raises `NoSuchNamespace`."""
-        return dict(self._read("POST", f"/v1/namespace/{object_id(path)}/describe").get("properties") or {})
+        with sql_errors():
+            return self._access.namespace_properties(path)
 
     def create_namespace(self, path: Path, properties: Mapping[str, str]) -> None:
         """Create a namespace. Raises `NamespaceExists`, and `NoSuchNamespace` without a parent."""
-        self._change(f"/v1/namespace/{object_id(path)}/create", {"mode": "Create", "properties": dict(properties)})
+        self._change("create_namespace", path, {"mode": "Create", "properties": dict(properties)})
 
     def drop_namespace(self, path: Path, *, cascade: bool) -> None:
         """Drop a namespace. Raises `NoSuchNamespace`, and `NamespaceNotEmpty` without `cascade`."""
-        behavior = "Cascade" if cascade else "Restrict"
-        self._change(f"/v1/namespace/{object_id(path)}/drop", {"mode": "Fail", "behavior": behavior})
+        self._change("drop_namespace", path, {"mode": "Fail", "behavior": "Cascade" if cascade else "Restrict"})
 
     def tables(self, namespace: Path) -> list[str]:
         """Names of the tables of a namespace. Raises `NoSuchNamespace`."""
-        return self._names(f"/v1/namespace/{object_id(namespace)}/table/list", "tables")
+        with sql_errors():
+            return self._access.tables(namespace)
 
     def drop_table(self, path: Path, *, purge: bool = False) -> None:
         """Drop a table. It can come back for a while, with `purge` until the next collection. Raises `NoSuchTable`."""
-        self._change(f"/v1/table/{object_id(path)}/drop", {"purge": True} if purge else None)
+        self._change("drop_table", path, {"purge": True} if purge else {})
 
     def undrop_table(self, path: Path, target: Path) -> None:
         """Bring back a dropped table. Raises `NoSuchTable`, `TableExists`, `NoSuchNamespace`."""
-        self._change(f"/v1/table/{object_id(path)}/undrop", {"new_id": list(target)})
+        self._change("undrop_table", path, {"new_id": list(target)})
 
     def rename_table(self, path: Path, target: Path) -> None:
         """Give a table another name. Raises `NoSuchTable`, `TableExists`, `NoSuchNamespace`."""
-        body = {"new_namespace_id": list(target[:-1]), "new_table_name": target[-1]}
-        self._change(f"/v1/table/{object_id(path)}/rename", body)
+        self._change("rename_table", path, {"new_namespace_id": list(target[:-1]), "new_table_name": target[-1]})
 
-    def change_reference(self, path: Path, action: str, body: Json) -> None:
-        """`action` is `tags/create`, `tags/update`, `tags/delete`, `branches/create` or `branches/delete`."""
-        self._change(f"/v1/table/{object_id(path)}/{action}", body)
+    def create_tag(self, path: Path, tag: str, version: int | None) -> None:
+        """Name a version of main. Raises `NoSuchTable`."""
+        self._change("create_table_tag", path, {"tag": tag, "version": version})
+
+    def delete_tag(self, path: Path, tag: str) -> None:
+        """Remove a tag. Raises `NoSuchTable`."""
+        self._change("delete_table_tag", path, {"tag": tag})
+
+    def create_branch(self, path: Path, branch: str, version: int | None) -> None:
+        """Begin a branch at a version of main, the newest if None. Raises `NoSuchTable`."""
+        self._change(
+            "create_table_branch", path, {"name": branch} | ({} if version is None else {"from_version": version})
+        )
+
+    def delete_branch(self, path: Path, branch: str) -> None:
+        """Remove a branch. Raises `NoSuchTable`."""
+        self._change("delete_table_branch", path, {"name": branch})
 
     def delete_versions(self, path: Path, versions: Sequence[int]) -> None:
         """Remove versions of main, which are given in ascending order, in one change of the catalog."""
@@ -86,28 +101,19 @@ class ServerRequests:
                 ranges[-1][1] = version + 1
             else:
                 ranges.append([version, version + 1])
-        body = {"ranges": [{"start_version": first, "end_version": end} for first, end in ranges]}
-        self._change(f"/v1/table/{object_id(path)}/version/delete", body)
+        found = [{"start_version": first, "end_version": end} for first, end in ranges]
+        self._change("batch_delete_table_versions", path, {"ranges": found})
 
     def transaction(self, path: Path, version: int) -> Json:
         """The properties of the transaction that made a version of main; empty if it is not known any more."""
         try:
-            answer = self._read("POST", f"/v1/transaction/{object_id((*path, str(version)))}/describe")
+            return self._access.transaction(path, version)
         except CommitRejected:
             return {}
-        return dict(answer.get("properties") or {})
 
-    def _names(self, path: str, field: str) -> list[str]:
-        pages = pages_of(lambda more: self._read("GET", path, more))
-        return [name for page in pages for name in page.get(field) or ()]
-
-    def _read(self, method: Method, path: str, parameters: Mapping[str, str] | None = None) -> Json:
+    def _change(self, operation: str, path: Path, body: Json) -> None:
         with sql_errors():
-            return self._client.ask(method, path, parameters=parameters)
-
-    def _change(self, path: str, body: Json | None = None) -> None:
-        with sql_errors():
-            self._client.change(path, body)
+            self._access.change(operation, {"id": list(path), **body})
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation
 from spark_catalog.options import named_read_options
 from spark_catalog.sql.access import Access
-from spark_catalog.sql.catalog_requests import ServerRequests, check_names
+from spark_catalog.sql.catalog_requests import CatalogRequests, check_names
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
 from spark_catalog.sql.sessions import Sessions, SqlSession, discard
 from spark_catalog.sql.statements import (
@@ -45,7 +45,7 @@ class SqlService:
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         server = CatalogServer(uri, headers=headers)
-        self.access = Access(server, ServerRequests(server.client), Versions(server.table, storage_options))
+        self.access = Access(server, CatalogRequests(server), Versions(server.table, storage_options))
         self.sessions = Sessions(server, isolation, storage_options)
 
     def close(self) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from namespace_client import CatalogClosed, CatalogUnreachable, CommitRejected
 from namespace_client.http import CatalogServer, HttpClient
-from spark_catalog.sql.catalog_requests import ServerRequests
+from spark_catalog.sql.catalog_requests import CatalogRequests
 from spark_catalog.sql.errors import NoSuchTable, SqlError
 from tests.client.scene import Scene
 from tests.listener import listen
@@ -34,12 +33,12 @@ def test_a_read_whose_response_is_lost_is_sent_again_once(scene: Scene) -> None:
 def test_a_change_whose_response_is_lost_is_sent_again_under_its_key(scene: Scene) -> None:
     """The table is renamed once: without the key the repetition would find no table of the old name."""
     scene.make("t", 1)
-    with serve_lossily(scene.target) as proxy, closing(HttpClient(proxy.url)) as client:
+    with serve_lossily(scene.target) as proxy, CatalogServer(proxy.url) as server:
         proxy.lossy_path, proxy.lose = "/rename", 1
-        ServerRequests(client).rename_table((scene.namespace, "t"), (scene.namespace, "u"))
+        CatalogRequests(server).rename_table((scene.namespace, "t"), (scene.namespace, "u"))
         first, second = proxy.keys
         proxy.keys.clear()
-        ServerRequests(client).rename_table((scene.namespace, "u"), (scene.namespace, "v"))
+        CatalogRequests(server).rename_table((scene.namespace, "u"), (scene.namespace, "v"))
     assert first is not None
     assert first == second
     assert proxy.keys != [first]
@@ -57,9 +56,9 @@ def test_a_closed_client_sends_nothing() -> None:
 def test_sql_has_a_class_and_the_text_of_the_catalog_for_a_missing_table(scene: Scene) -> None:
     with CatalogServer(scene.target) as server:
         with pytest.raises(NoSuchTable) as missing:
-            ServerRequests(server.client).drop_table((scene.namespace, "t"))
+            CatalogRequests(server).drop_table((scene.namespace, "t"))
         with pytest.raises(CommitRejected, match=r"\(code 13\)") as refused:
-            ServerRequests(server.client).create_namespace(("a/b",), {})
+            CatalogRequests(server).create_namespace(("a/b",), {})
     assert "code" not in str(missing.value)
     assert not isinstance(refused.value, SqlError)
     assert refused.value.status == 400

@@ -19,6 +19,7 @@ from namespace_client import Catalog, CatalogUnavailable, CatalogUnreachable, Co
 from namespace_client.access import Changed, ChangeRejected, Reply
 from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.outcomes import with_nothing_done
 from tests.client.scene import Scene, rows
 from tests.directory.damage import newest_manifest
 from tests.lossy_proxy import LossyProxy, serve_lossily
@@ -268,7 +269,7 @@ def test_a_batch_refused_by_a_damaged_catalog_is_not_sent_again(broken: BrokenSt
 
 def test_nothing_done_after_a_lost_response_leaves_the_outcome_unknown(directory: DirectoryNamespace) -> None:
     """The second response is about the second request only."""
-    failures = [StorageError("lost"), ServiceUnavailableError("batch b-2: nothing was done: storage cannot be used")]
+    failures: list[Exception] = [StorageError("lost"), with_nothing_done(ServiceUnavailableError("no storage"))]
     namespace = LossyNamespace(directory, forward=False, failure=lambda: failures.pop(0))
     with Catalog.connect(namespace, retries=1) as catalog:
         catalog.ensure_namespace(["late"])
@@ -280,7 +281,7 @@ def test_nothing_done_after_a_lost_response_leaves_the_outcome_unknown(directory
 
 def test_nothing_done_in_process_is_retried(directory: DirectoryNamespace) -> None:
     namespace = LossyNamespace(
-        directory, forward=False, failure=lambda: ServiceUnavailableError("batch b-1: nothing was done: no storage")
+        directory, forward=False, failure=lambda: with_nothing_done(ServiceUnavailableError("no storage"))
     )
     with Catalog.connect(namespace, retries=1) as catalog:
         catalog.ensure_namespace(["busy"])

@@ -213,29 +213,25 @@ def _create_tag(access: Access, sessions: Sessions, session: SqlSession, values:
     if version is None:
         state = access.server.table(path)
         version = None if state is None else state.version
-    body = {"tag": values["tag"], "version": version}
-    access.requests.change_reference(path, "tags/create", body)
+    access.requests.create_tag(path, values["tag"], version)
     return [[values["tag"], version]]
 
 
 def _drop_tag(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     sessions.refuse_inside(session, "drop_tag")
-    access.requests.change_reference(table_path(values["table"]), "tags/delete", {"tag": values["tag"]})
+    access.requests.delete_tag(table_path(values["table"]), values["tag"])
     return []
 
 
 def _create_branch(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     sessions.refuse_inside(session, "create_branch")
-    body: Json = {"name": values["branch"]}
-    if values["version"] is not None:
-        body["from_version"] = values["version"]
-    access.requests.change_reference(table_path(values["table"]), "branches/create", body)
+    access.requests.create_branch(table_path(values["table"]), values["branch"], values["version"])
     return [[values["branch"]]]
 
 
 def _drop_branch(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     sessions.refuse_inside(session, "drop_branch")
-    access.requests.change_reference(table_path(values["table"]), "branches/delete", {"name": values["branch"]})
+    access.requests.delete_branch(table_path(values["table"]), values["branch"])
     return []
 
 
