@@ -552,7 +552,7 @@ def test_a_failure_of_another_server_leaves_open_what_it_does_not_exclude(
     tmp_path: Path, said: bytes, code: int
 ) -> None:
     """By its `outcome` alone; a server of the release before has none."""
-    with taking(503, said) as (url, _), last(tmp_path, url) as server:
+    with taking(503, said) as (url, _), last(tmp_path) as server:
         server.sees(Peer("i", url))
         answer = httpx.post(f"{server.url}/v1/table/t/drop", json={}).json()
         assert (answer["code"], answer["outcome"]) == (code, "nothing_done" if code == 4 else "unknown")
