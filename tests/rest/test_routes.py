@@ -48,6 +48,9 @@ def stock_routes() -> set[tuple[str, str, str]]:
     return routes
 
 
+NOTHING_DONE = {"outcome": "nothing_done"}
+
+
 @pytest.mark.parametrize(
     ("method", "path", "operation"),
     [
@@ -92,14 +95,17 @@ def test_operations_that_are_not_served_say_so(
     response = http.request(method, path, content=b"anything at all" if method == "POST" else None)
     assert (response.status_code, response.json()) == (
         406,
-        {"error": f"Not supported: {operation}", "code": 0},
+        {"error": f"Not supported: {operation}", "code": 0, **NOTHING_DONE},
     )
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/nothing", "/v2/table", "/health", "/v1/table/a"])
 def test_unknown_routes_answer_json(http: httpx.Client, path: str) -> None:
     response = http.get(path)
-    assert (response.status_code, response.json()) == (404, {"error": f"GET {path}: no such route", "code": 0})
+    assert (response.status_code, response.json()) == (
+        404,
+        {"error": f"GET {path}: no such route", "code": 0, **NOTHING_DONE},
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +121,7 @@ def test_unknown_routes_answer_json(http: httpx.Client, path: str) -> None:
 def test_wrong_methods_answer_json(http: httpx.Client, method: str, path: str, allowed: str) -> None:
     response = http.request(method, path)
     assert (response.status_code, response.headers["allow"]) == (405, allowed)
-    assert response.json() == {"error": f"{method} {path}: expected {allowed}", "code": 0}
+    assert response.json() == {"error": f"{method} {path}: expected {allowed}", "code": 0, **NOTHING_DONE}
 
 
 def test_an_address_that_ends_in_a_slash_reaches_the_same_routes(http: httpx.Client) -> None:
