@@ -108,7 +108,7 @@ def _mislead(namespace: DirectoryNamespace, strangers: Sequence[str]) -> None:
     name = [uuid.uuid4().hex]
     for operation in ("declare_table", "drop_table"):
         with suppress(CatalogBusy):
-            namespace.commit_batch({"operations": [{operation: {"id": name}}]})
+            namespace.write(operation, {"id": name})
     time.sleep(0.3)
 
 
