@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import lance
@@ -35,6 +35,8 @@ DATA_STORAGE_VERSION = "2.2"
 _DICTIONARY = b"dict:"
 """What the logical type of a dictionary column begins with."""
 _COMPRESSION = b"lance-encoding:compression"
+T = TypeVar("T")
+
 _DELETION_KINDS = {"array": pb.DeletionFile.ARROW_ARRAY, "bitmap": pb.DeletionFile.BITMAP}
 _READ_BATCH_ROWS = 65_536
 _DESCRIPTOR = ["kind", "position", "size", "blob_id", "blob_uri"]
@@ -42,8 +44,8 @@ _EXTERNAL_BLOB = 3
 """The kind, in the descriptor of a blob, of one that is a file elsewhere."""
 _DECODED_BYTES = 16 << 20
 _READ_AHEAD_BYTES = 64 << 20
-_FEW_ROWS = 64
-"""Rows of a batch where a column of more of them would have 2 GiB, which pylance does not see beforehand."""
+FEW_ROWS = 64
+"""Rows of a batch where a column of more of them would have 2 GiB; see `is_too_long`."""
 _file_numbers = itertools.count()
 
 
@@ -248,6 +250,24 @@ def compacted_rows(dataset: lance.LanceDataset, result: str) -> tuple[int, int]:
     return sum(each.num_rows for each in executed.original_fragments), decoded_rows(dataset, executed.new_fragments)
 
 
+def is_too_long(error: Exception) -> bool:
+    """Whether pylance says that a column of a batch has more than 2 GiB.
+
+    It guesses the bytes of the first batch from those that are stored, which are far fewer where values are the same.
+    """
+    return "Offset overflow" in str(error)
+
+
+def scanned(scan: Callable[[int | None], T]) -> T:
+    """What a scan gives, with as many rows in a batch as pylance takes; where a column is too long, with few rows."""
+    try:
+        return scan(None)
+    except Exception as error:
+        if not is_too_long(error):
+            raise
+        return scan(FEW_ROWS)
+
+
 def decoded_rows(
     dataset: lance.LanceDataset, fragments: Iterable[FragmentMetadata], columns: Sequence[str] | None = None
 ) -> int:
@@ -271,7 +291,7 @@ def decoded_rows(
             storage_options=dataset._storage_options,  # noqa: SLF001
         )
 
-        def count(most: int | None = None) -> int:
+        def count(most: int | None) -> int:
             batches = opened.scanner(
                 columns=None if columns is None else list(columns),
                 batch_size=most,
@@ -280,12 +300,7 @@ def decoded_rows(
             ).to_batches()
             return sum(batch.num_rows for batch in batches)
 
-        try:
-            return count()
-        except Exception as error:  # pylance guesses the bytes of a batch from those that are stored
-            if "Offset overflow" not in str(error):
-                raise
-            return count(_FEW_ROWS)
+        return scanned(count)
     except BaseException as error:
         if _is_refusal(error):
             files = ", ".join(file.path for fragment in new for file in fragment.files)

@@ -313,11 +313,10 @@ def with_outcome(error: Json, status: int) -> Json:
     if "outcome" in error:
         return error
     unknown = status >= _SERVER_FAILURE and "nothing was done" not in str(error.get("error"))
-    kinds = [
-        INCOMPATIBLE if str(failure.get("hint") or "").startswith("incompatible") else "retryable"
+    failures = [
+        failure | {"kind": INCOMPATIBLE if str(failure.get("hint") or "").startswith("incompatible") else "retryable"}
         for failure in error.get("failures") or ()
     ]
-    failures = [failure | {"kind": kind} for failure, kind in zip(error.get("failures") or (), kinds, strict=True)]
     return error | {"outcome": "unknown" if unknown else NOTHING_DONE, "failures": failures}
 
 

@@ -127,6 +127,10 @@ class Forwarding:
         if self._client is not None:
             await self._client.close()
 
+    def is_addressed(self, instance: bytes) -> bool:
+        """Whether a request that names a process means this one."""
+        return instance == self.this.instance.encode()
+
     def identify(self, challenge: bytes | None) -> Sequence[tuple[bytes, bytes]]:
         """The headers of an answer to another server that asks this process, and perhaps for a proof."""
         own = (ANSWERED_BY, self.this.instance.encode())

@@ -224,7 +224,7 @@ class CatalogService:
     def answer_to_peer(self, headers: Headers) -> Sequence[tuple[bytes, bytes]]:
         """The headers by which another server knows that this process answers, if it asks this one."""
         addressee = headers.get(FORWARDED_TO)
-        if addressee is None or self._forwarding is None or addressee != self._forwarding.this.instance.encode():
+        if addressee is None or self._forwarding is None or not self._forwarding.is_addressed(addressee):
             return ()
         return self._forwarding.identify(headers.get(PEER_CHALLENGE))
 
@@ -236,7 +236,7 @@ class CatalogService:
         addressee = headers.get(FORWARDED_TO)
         if addressee is None:
             return self._forwarding
-        if self._forwarding is None or addressee != self._forwarding.this.instance.encode():
+        if self._forwarding is None or not self._forwarding.is_addressed(addressee):
             raise Misdirected("the change was handed to a process that is not this one; nothing was done")
         self._forwarding.was_handed()
         return None

@@ -8,26 +8,19 @@ from typing import Any, Final
 import lance
 import pyarrow as pa
 
+from lance_core.data import FEW_ROWS, is_too_long, scanned
+
 BATCH_BYTES: Final = 64 << 20
 """Bytes of a batch of a scan, about. A column of a batch must stay below 2 GiB, whatever its values are."""
 _BATCH_BITS: Final = 8 * (4 << 20)
 _DEFAULT: Final = 8192
 _MOST: Final = 65_536
-_FEW: Final = 64
-_TOO_LONG: Final = "Offset overflow"
-"""What pylance says of a column of a batch with more than 2 GiB. It guesses the bytes of the first batch from those
-that are stored, which are far fewer where values are the same."""
 
 
 def table_of(dataset: lance.LanceDataset, **options: Any) -> pa.Table:
     """The rows of a scan, in chunks of less than 2 GiB; in those of few rows where that takes another scan."""
     options = {"batch_size_bytes": BATCH_BYTES, **options}
-    try:
-        return dataset.to_table(**options)
-    except Exception as error:
-        if _TOO_LONG not in str(error):
-            raise
-        return dataset.to_table(**{**options, "batch_size": _FEW})
+    return scanned(lambda most: dataset.to_table(**(options if most is None else {**options, "batch_size": most})))
 
 
 def in_fewer_rows(
@@ -38,9 +31,9 @@ def in_fewer_rows(
     try:
         first = next(left, None)
     except Exception as error:
-        if _TOO_LONG not in str(error):
+        if not is_too_long(error):
             raise
-        yield from again(_FEW)
+        yield from again(FEW_ROWS)
         return
     if first is not None:
         yield first

@@ -263,19 +263,26 @@ def test_an_interrupt_that_is_hidden_commits_nothing(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_interrupt_during_the_commit_says_that_it_is_done(
-    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = file(tmp_path / "a.csv", "id,zip\n2,002\n")
+def interrupted_at_the_commit(root: str, directory: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> Any:
+    """The end of a load of one row that is interrupted so many times once its commit has begun."""
+    here = file(directory / "a.csv", "id,zip\n2,002\n")
     hold = interrupts.Interrupts.hold
 
     def held(self: interrupts.Interrupts) -> None:
         hold(self)
-        signal.raise_signal(signal.SIGINT)
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(interrupts.Interrupts, "hold", held)
     done = invoke("load", f"t={here}", "--root", root)
     assert done.exit_code == 130
+    return done
+
+
+def test_an_interrupt_during_the_commit_says_that_it_is_done(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = interrupted_at_the_commit(root, tmp_path, monkeypatch, 1)
     assert "interrupted after the commit: catalog version" in done.stderr
     assert len(rows(root)) == 2
 
@@ -283,15 +290,5 @@ def test_an_interrupt_during_the_commit_says_that_it_is_done(
 def test_a_second_interrupt_during_the_commit_says_that_it_is_unknown(
     root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = file(tmp_path / "a.csv", "id,zip\n2,002\n")
-    hold = interrupts.Interrupts.hold
-
-    def held(self: interrupts.Interrupts) -> None:
-        hold(self)
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(interrupts.Interrupts, "hold", held)
-    done = invoke("load", f"t={here}", "--root", root)
-    assert done.exit_code == 130
+    done = interrupted_at_the_commit(root, tmp_path, monkeypatch, 2)
     assert "interrupted twice, during the commit: the rows may be committed, or not" in done.stderr

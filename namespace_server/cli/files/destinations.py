@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from namespace_server.cli.files.formats import compression_of
-from namespace_server.cli.files.refusals import FileRefused
+from namespace_server.cli.files.refusals import FileRefused, refused_as
 from namespace_server.cli.files.sources import BUCKETS, local_path
 
 STANDARD_OUTPUT: Final = "-"
@@ -32,7 +32,11 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
         return
     scheme, colon, rest = place.partition("://")
     if not colon or scheme not in BUCKETS:
-        with _named(place), _appearing(local_path(place)) as stream, _compressed(place, stream) as compressed:
+        with (
+            refused_as(f"{place}: not written"),
+            _appearing(local_path(place)) as stream,
+            _compressed(place, stream) as compressed,
+        ):
             yield compressed
         return
     if not rest.partition("/")[2] or place.endswith("/"):
@@ -44,15 +48,6 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
             yield compressed
         copy.flush()
         upload(copy.name, place, storage_options)
-
-
-@contextmanager
-def _named(place: str) -> Iterator[None]:
-    """Say which file is not written. Raises `FileRefused`."""
-    try:
-        yield
-    except OSError as error:
-        raise FileRefused(f"{place}: not written: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pyarrow as pa
@@ -11,6 +13,15 @@ _SHOWN: Final = 60
 
 class FileRefused(ValueError):
     """A file, or a value in it, that is not taken. The text names the file, the line where there is one, and why."""
+
+
+@contextmanager
+def refused_as(text: str) -> Iterator[None]:
+    """Raise what a file system refuses in the block as `FileRefused`, with a text before its reason."""
+    try:
+        yield
+    except OSError as error:
+        raise FileRefused(f"{text}: {error.strerror or error}") from error
 
 
 class CellMisfit(Exception):

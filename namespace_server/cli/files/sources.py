@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, compression_of, format_of, found_compression
-from namespace_server.cli.files.refusals import FileRefused
+from namespace_server.cli.files.refusals import FileRefused, refused_as
 
 if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
@@ -330,10 +330,6 @@ def _partition(names: Sequence[str], path: str) -> dict[str, str | None]:
     return found
 
 
-@contextmanager
-def _named_copy(name: str) -> Iterator[None]:
+def _named_copy(name: str) -> AbstractContextManager[None]:
     """Say what could not be copied where the temporary directory is full."""
-    try:
-        yield
-    except OSError as error:
-        raise FileRefused(f"{name}: not kept in {tempfile.gettempdir()}: {error.strerror or error}") from error
+    return refused_as(f"{name}: not kept in {tempfile.gettempdir()}")

@@ -26,8 +26,6 @@ _PATIENCE: Final = 2
 """How many times as long as its own last flip took a server waits for the flip of another one."""
 _LOOKS: Final = 16
 """How often it looks meanwhile, at most."""
-_LOSSES: Final = 1
-"""So many attempts in a row are lost before a server asks for a turn."""
 _ASKED_AGAIN: Final = 2.0
 """Seconds after which it asks once more, if it still loses."""
 _MOST: Final = 16
@@ -45,7 +43,7 @@ class Turns:
         self._own = 0
         self._seconds = 0.0
         self._shared = False
-        self._losses = 0
+        self._has_lost = False
         self._request: str | None = None  # that of this server, which is there, or may be
         self._requested_at = 0.0
         self._requests: Collection[str] = ()  # those of others
@@ -61,11 +59,11 @@ class Turns:
         """Note a flip of this process: the version that it made, and how long writing and committing it took."""
         if self._own and version != self._own + 1:
             self._shared = True
-        self._own, self._seconds, self._losses = version, seconds, 0
+        self._own, self._seconds, self._has_lost = version, seconds, False
 
     def lost(self, versions: int = 1) -> None:
         """Note that an attempt of this process was overtaken by so many versions of others, if by any."""
-        self._losses += versions > 0
+        self._has_lost = self._has_lost or versions > 0
 
     def requests(self) -> list[Callable[[], None]]:
         """What is to be done beside writing the next attempt, in one request each, of which none raises.
@@ -76,13 +74,13 @@ class Turns:
         now = time.monotonic()
         calls: list[Callable[[], None]] = [partial(self._remove, name) for name in self._expired]
         self._expired = ()
-        if self._losses >= _LOSSES:
+        if self._has_lost:
             if self._request is None or now - self._requested_at >= _ASKED_AGAIN:
                 if self._request is not None:
                     calls.append(partial(self._remove, self._request))
                 self._request, self._requested_at = str(uuid4()), now
                 calls.append(partial(self._ask, self._request))
-        elif self._request is not None and not self._losses:
+        elif self._request is not None:
             calls.append(partial(self._remove, self._request))
             self._request = None
         elif self._own == self._table.current.version and now - self._looked_at >= _INTERVAL:

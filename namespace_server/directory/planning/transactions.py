@@ -173,12 +173,8 @@ def _prepare(
     except NotFound as error:
         raise _conflict(builder, index, operation, f"{error} is no longer readable; redo the operation") from error
     except TransactionConflict as error:
-        redo = (
-            "redo the operation on the latest version"
-            if isinstance(error, RetryableTransaction)
-            else "it cannot be redone as is"
-        )
         kind: ConflictKind = "retryable" if isinstance(error, RetryableTransaction) else "incompatible"
+        redo = "redo the operation on the latest version" if kind == "retryable" else "it cannot be redone as is"
         hint = f"{kind}: {error.reason}; {redo}"
         raise _conflict(builder, index, operation, hint, error.committed, kind) from error
     except (InvalidTransaction, UnsupportedFeature) as error:
