@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from lance_namespace.errors import InvalidInputError
 
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.committing.allowed_locations import AllowedLocations
-from namespace_server.directory.committing.stored_versions import dataset_versions
 from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
 from namespace_server.directory.manifest_table.unlisted_tables import listed_tables
+from namespace_server.directory.manifests.stored_versions import dataset_versions
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
 from namespace_server.directory.model.identifiers import check_id
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 
 
 @dataclass(frozen=True, slots=True)

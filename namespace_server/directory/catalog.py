@@ -16,19 +16,17 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
 from namespace_server.credentials.vending import Vendor
-from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.commit_loop import CommitLimits
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
 from namespace_server.directory.committing.committer import Committer
-from namespace_server.directory.committing.deleted_branches import DeletedBranches
 from namespace_server.directory.committing.group_planner import PendingBatch
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.manifest_reader import ManifestReader
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention
-from namespace_server.directory.committing.verifier import Verifier
+from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping, RecordRetention
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.deleted_branches import DeletedBranches
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
@@ -41,6 +39,8 @@ from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
+from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.observation import SILENT, CatalogFigures, Observer
 
 logger = logging.getLogger(__name__)
@@ -97,12 +97,12 @@ class StoredCatalog:
         # Each part knows only those above it; `unmanaged_manifests` is the promoter's `NameRepair`.
         self.table = ManifestTable(store, observer=observer)
         self.group_limit = options.group_limit or (64 if store.local else 256)
-        self.record_maintenance = RecordMaintenance(self.group_limit)
+        self.record_housekeeping = RecordHousekeeping(self.group_limit)
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
         self.transactions = CommittedTransactions(self.manifests, options.transaction_cache_bytes)
         self.unmanaged_manifests = UnmanagedManifests(
-            store, self.table, reader, self.transactions, self.record_maintenance, observer
+            store, self.table, reader, self.transactions, self.record_housekeeping, observer
         )
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.deleted_branches = DeletedBranches(store, self.promoter)
@@ -127,7 +127,7 @@ class StoredCatalog:
             self.transactions,
             self.promoter,
             self.deleted_branches,
-            self.record_maintenance,
+            self.record_housekeeping,
             CommitLimits(self.group_limit, options.tries, options.fenced),
             observer,
         )
@@ -136,7 +136,7 @@ class StoredCatalog:
             self.table,
             self.committer,
             self.promoter,
-            self.record_maintenance,
+            self.record_housekeeping,
             self.unmanaged_manifests,
             self.branch_refs,
             self.branch_removal,
@@ -273,9 +273,9 @@ class StoredCatalog:
             return newest.head(table_id, branch) is None
         rows = list(newest.versions(table_id, branch))
         self.unmanaged_manifests.give_up({row.base for row in rows}, newest)
-        self.record_maintenance.remove(rows)
+        self.record_housekeeping.remove(rows)
         try:
-            self.flush_record_maintenance()
+            self.flush_record_housekeeping()
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning(
                 "the rows of branch %s of %s, which was deleted, stay for now: %s", branch, join(table_id), error
@@ -298,7 +298,7 @@ class StoredCatalog:
         """
         try:
             self.sweeper.remove_branches(records, self.table.current)
-            self.flush_record_maintenance()
+            self.flush_record_housekeeping()
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("records of deleted branches are left to the sweep: %s", error)
 
@@ -306,9 +306,9 @@ class StoredCatalog:
         """Finish the open records of batches; see `Sweeper.finish_batches`."""
         self.sweeper.finish_batches(batches)
 
-    def flush_record_maintenance(self) -> None:
-        """Do the record maintenance that waits; see `Committer.flush_record_maintenance`."""
-        self.committer.flush_record_maintenance()
+    def flush_record_housekeeping(self) -> None:
+        """Do the record maintenance that waits; see `Committer.flush_record_housekeeping`."""
+        self.committer.flush_record_housekeeping()
 
     def sweep(self) -> None:
         """Sweep once; see `Sweeper.sweep`."""

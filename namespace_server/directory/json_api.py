@@ -22,8 +22,7 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.calls import Call
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.catalog_tables import CatalogTables, change_batch
-from namespace_server.directory.committing.stored_versions import key_above
-from namespace_server.directory.committing.writable import check_writable
+from namespace_server.directory.manifests.stored_versions import key_above
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
@@ -44,6 +43,7 @@ from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.references.change_context import ChangeContext, has_begun
 from namespace_server.directory.references.changes import CHANGES, make_once
+from namespace_server.directory.writable import check_writable
 from namespace_server.observation import SILENT, CatalogFigures, Observer
 from namespace_server.outcomes import with_nothing_done
 from table_data.batch_operations import StagedOperation

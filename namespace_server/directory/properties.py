@@ -13,8 +13,8 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.wrappers.metered import MeteredStore
 from namespace_server.credentials.vending import VendingOptions, open_vendor
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
-from namespace_server.directory.committing.writable import check_root
 from namespace_server.directory.model.limits import Limits
+from namespace_server.directory.writable import check_root
 from namespace_server.observation import SILENT, Observer
 
 _STORAGE = "storage."

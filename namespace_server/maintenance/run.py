@@ -26,8 +26,8 @@ from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from namespace_server.answer import Answer
-from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found, table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join

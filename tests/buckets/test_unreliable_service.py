@@ -209,7 +209,7 @@ def test_batches_are_committed_once(root: Root) -> None:
         assert root.ids(table) == list(range(-1, BATCHES))
 
     # Healed, and at full speed again: a batch takes what it takes on a service that never failed.
-    process.catalog.flush_record_maintenance()
+    process.catalog.flush_record_housekeeping()
     operations = [root.transaction(table, BATCHES) for table in TABLES]
     root.processes[1].close()
     began = service.requests

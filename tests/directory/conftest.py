@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.committing import commit_loop, promoter, turns
+from namespace_server.directory.committing import commit_loop, write_fairness
 from namespace_server.directory.manifest_table import snapshots, table
+from namespace_server.directory.manifests import promoter
 from namespace_server.directory.model.elapsed import elapsed_clock
 from tests.directory.tables import Ground
 from tests.storage.faults import FaultStore
@@ -30,7 +31,7 @@ class StillClock:
 @pytest.fixture(autouse=True)
 def no_looks_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests are counted, however slow the machine is: no server looks whether others ask for a turn."""
-    monkeypatch.setattr(turns, "_INTERVAL", inf)
+    monkeypatch.setattr(write_fairness, "_INTERVAL", inf)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def make_counted(tmp_path: Path, options: CatalogOptions = QUIET) -> Ground:
         ground.make_table("g", f"t{number}", count=1)
     fence(ground)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 

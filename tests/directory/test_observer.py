@@ -181,7 +181,7 @@ def test_the_state_is_told_without_a_look_at_storage(ground: Ground) -> None:
 
 def test_the_backlog_is_what_was_not_promoted(ground: Ground) -> None:
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     store = FaultStore(LocalStore(ground.root, "none"))
     observed = Observed(ground.root, store)
 

@@ -12,10 +12,11 @@ from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from tests.directory import tables
-from tests.directory.committing import test_protocol, test_protocol_promotion, test_restore
+from tests.directory.committing import test_protocol, test_restore
 from tests.directory.committing.test_protocol import *  # noqa: F403
-from tests.directory.committing.test_protocol_promotion import *  # noqa: F403
 from tests.directory.committing.test_restore import *  # noqa: F403
+from tests.directory.manifests import test_protocol_promotion
+from tests.directory.manifests.test_protocol_promotion import *  # noqa: F403
 from tests.directory.recovery import test_repair
 from tests.directory.recovery.test_repair import *  # noqa: F403
 from tests.directory.tables import Ground

@@ -150,7 +150,7 @@ def walk(root: Path) -> Walk:
             for table in TABLES:
                 namespace.read("list_table_versions", {"id": [NAMESPACE, table]})  # adopts what was committed by path
         namespace.catalog.sweep()
-        namespace.catalog.flush_record_maintenance()
+        namespace.catalog.flush_record_housekeeping()
         newest = namespace.newest().version
         pins = {version: _pins(namespace, version) for version in range(1, newest + 1)}
         states = {table: _states(namespace, table) for table in TABLES}

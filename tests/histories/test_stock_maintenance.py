@@ -145,7 +145,7 @@ def test_stock_clients_look_after_tables_beside_a_collector(tmp_path: Path) -> N
         with suppress(LanceNamespaceError):
             ground.read("list_table_versions", id=table)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     for table in TABLES:
         dataset = ground.open(table)
         dataset.validate()

@@ -57,7 +57,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         (base / "data" / "0.lance").write_bytes(b"a data file")
     (versions / f"{V3}-two").write_bytes((versions / "18446744073709551613.manifest").read_bytes())
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     assert not ground.catalog.snapshot().open_records()
     ground.namespace.close()
     with ServerProcess(ground.root, log=home / "log") as server:

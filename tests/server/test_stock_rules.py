@@ -550,9 +550,9 @@ def test_a_branch_made_anew_is_not_taken_for_the_deleted_one(tmp_path: Path) -> 
     staged = _stage_on_branch(second, table)
     store.fail(Fault.LOST_REQUEST, when=_promotes_version_2, times=1000)
     second.call("create_table_version", **staged)
-    first.catalog.record_maintenance.remove(old)
+    first.catalog.record_housekeeping.remove(old)
     first.catalog.sweep()
-    first.catalog.flush_record_maintenance()
+    first.catalog.flush_record_housekeeping()
 
     assert [entry.version for entry in first.catalog.snapshot().versions(("g", "t"), "dev")] == [1, 2]
     assert ids(lance.dataset(namespace_client=first.namespace, table_id=table).checkout_version(("dev", None))) == [

@@ -46,8 +46,8 @@ from namespace_server.directory.backup.records import (
     state_of,
     version_of,
 )
-from namespace_server.directory.committing.deleted_branches import is_deleted_branch
-from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row
+from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
+from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.snapshot import CatalogSnapshot

@@ -25,7 +25,7 @@ import orjson
 from lance_core.cleanup.kinds import UUID_PATTERN
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.model.root_layout import COLLECTION, EXPIRING, collection_key
 
 _FORMAT: Final = 1

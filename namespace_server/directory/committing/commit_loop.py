@@ -19,8 +19,7 @@ from lance_namespace.errors import TableBranchNotFoundError
 from lance_core.errors import StorageError
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.deleted_branches import DeletedBranches
+from namespace_server.directory.committing.failed_attempts import Leftovers
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import (
     NOTHING_FOUND,
@@ -29,18 +28,10 @@ from namespace_server.directory.committing.group_planner import (
     GroupPlanner,
     PendingBatch,
 )
-from namespace_server.directory.committing.leftovers import Leftovers
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.manifest_reader import ManifestReader
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance
-from namespace_server.directory.committing.removals import remove_if
-from namespace_server.directory.committing.staged_bundles import may_have_bundles, with_bundle
-from namespace_server.directory.committing.stored_versions import versions_above
-from namespace_server.directory.committing.turns import Turns
+from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping
 from namespace_server.directory.committing.unmanaged_rounds import UnmanagedRound
 from namespace_server.directory.committing.unproved_flip import UnprovedFlip
-from namespace_server.directory.committing.verifier import Verifier
+from namespace_server.directory.committing.write_fairness import Turns
 from namespace_server.directory.manifest_table.flip import (
     Flip,
     FlipCommitted,
@@ -51,12 +42,21 @@ from namespace_server.directory.manifest_table.flip import (
     Following,
 )
 from namespace_server.directory.manifest_table.table import RECORD_LIFETIME, ManifestTable
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.conditional_removal import remove_if
+from namespace_server.directory.manifests.deleted_branches import DeletedBranches
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.promoter import Promoter
+from namespace_server.directory.manifests.staged_bundles import may_have_bundles, with_bundle
+from namespace_server.directory.manifests.stored_versions import versions_above
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import BatchTooOld, BatchUnknown, CatalogBusy, CommittedElsewhere
 from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
+from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.observation import FlipOutcome as ObservedOutcome
 from namespace_server.observation import Observer
 
@@ -120,7 +120,7 @@ class CommitLoop:
         transactions: CommittedTransactions,
         promoter: Promoter,
         deleted_branches: DeletedBranches,
-        record_maintenance: RecordMaintenance,
+        record_housekeeping: RecordHousekeeping,
         leftovers: Leftovers,
         queue: FlipQueue,
         limits: CommitLimits,
@@ -135,12 +135,12 @@ class CommitLoop:
         self._transactions = transactions
         self._promoter = promoter
         self._deleted_branches = deleted_branches
-        self._record_maintenance = record_maintenance
+        self._record_housekeeping = record_housekeeping
         self._leftovers = leftovers
         self._queue = queue
         self._limits = limits
         self._observer = observer
-        self._carried = OtherChanges(record_maintenance.plan)
+        self._carried = OtherChanges(record_housekeeping.plan)
         self._turns = Turns(store, table)
         self._ahead = UnprovedFlip()  # the last flip that was handed over
         self._ahead.settle(committed=True)
@@ -422,7 +422,7 @@ class CommitLoop:
 
     def conclude_records(self, snapshot: CatalogSnapshot) -> None:
         """Forget the record maintenance that is done in `snapshot`, by this process or by others."""
-        closed = self._record_maintenance.conclude(snapshot)
+        closed = self._record_housekeeping.conclude(snapshot)
         self._promoter.forget(closed)
         self._leftovers.add_closed(closed, snapshot)
 

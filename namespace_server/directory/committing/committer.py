@@ -15,17 +15,16 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.commit_loop import CommitLimits, CommitLoop, OtherChanges
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.deleted_branches import DeletedBranches
+from namespace_server.directory.committing.failed_attempts import Leftovers
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import GroupPlanner, PendingBatch, Verdict
-from namespace_server.directory.committing.leftovers import Leftovers
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.manifest_reader import ManifestReader
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance
-from namespace_server.directory.committing.verifier import Verifier
+from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.deleted_branches import DeletedBranches
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import (
     BatchConflict,
@@ -50,6 +49,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
 from namespace_server.directory.planning.planning_context import PlannedVersion
+from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.observation import SILENT, BatchOutcome, Observer
 from namespace_server.outcomes import with_nothing_done
 
@@ -73,7 +73,7 @@ class Committer:
         transactions: CommittedTransactions,
         promoter: Promoter,
         deleted_branches: DeletedBranches,
-        record_maintenance: RecordMaintenance,
+        record_housekeeping: RecordHousekeeping,
         limits: CommitLimits,
         observer: Observer = SILENT,
     ) -> None:
@@ -81,7 +81,7 @@ class Committer:
         self._table = table
         self._verifier = verifier
         self._promoter = promoter
-        self._record_maintenance = record_maintenance
+        self._record_housekeeping = record_housekeeping
         self._limits = limits
         self._observer = observer
         self._planner = GroupPlanner(store, manifests, transactions, promoter)
@@ -97,7 +97,7 @@ class Committer:
             transactions,
             promoter,
             deleted_branches,
-            record_maintenance,
+            record_housekeeping,
             self._leftovers,
             self._queue,
             limits,
@@ -180,12 +180,12 @@ class Committer:
         with self._queue.flipping():
             return self._loop.commit_changes(OtherChanges(plan, table_metadata, strict, tries))
 
-    def flush_record_maintenance(self, *, tries: int | None = None) -> None:
+    def flush_record_housekeeping(self, *, tries: int | None = None) -> None:
         """Do the record maintenance that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
-        while waiting := self._record_maintenance.waiting:
-            snapshot = self.commit_changes(self._record_maintenance.plan_alone, tries=tries)
+        while waiting := self._record_housekeeping.waiting:
+            snapshot = self.commit_changes(self._record_housekeeping.plan_alone, tries=tries)
             self._loop.conclude_records(snapshot)  # what other servers did counts, too
-            if self._record_maintenance.waiting >= waiting:
+            if self._record_housekeeping.waiting >= waiting:
                 return
 
     def remove_leftovers(self) -> None:

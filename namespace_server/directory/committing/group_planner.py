@@ -20,12 +20,12 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
 from lance_core.transaction.readings import may_have_read_number, other_meaning, read_once
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
-from namespace_server.directory.committing.manifest_reader import find_files
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.quarantine import QuarantinedFile
-from namespace_server.directory.committing.stored_versions import FoundVersion
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.manifest_cache import CacheKey, ManifestCache, cache_key
+from namespace_server.directory.manifests.manifest_reader import find_files
+from namespace_server.directory.manifests.promoter import Promoter
+from namespace_server.directory.manifests.quarantine import QuarantinedFile
+from namespace_server.directory.manifests.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
 from namespace_server.directory.model.errors import nothing_done
 from namespace_server.directory.model.history import FlipOutline, adopted_version, outline_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from namespace_server.directory.committing.group_planner import FoundAbove
-from namespace_server.directory.committing.stored_versions import FoundVersion
+from namespace_server.directory.manifests.stored_versions import FoundVersion
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 

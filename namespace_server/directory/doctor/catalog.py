@@ -20,11 +20,11 @@ from lance_core.versions import find_contents
 from namespace_server.directory.collection.purges import find_left_behind
 from namespace_server.directory.collection.report import words_of
 from namespace_server.directory.collection.stored_plan import list_runs, read_plan
-from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, read_introduction
 from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.manifest_reader import is_row
 from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import (

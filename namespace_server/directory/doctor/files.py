@@ -8,10 +8,10 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.tables.stored_files import FileProblem, StoredFiles
-from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 
 HEAD_CODES = {"missing": "file-missing", "size": "file-size", "content": "file-unreadable"}
 """The codes of damaged data and deletion files of the newest version of a branch."""

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from lance_core.errors import CorruptFile, NotFound, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.deleted_branches import is_deleted_branch
-from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.doctor.files import HEAD_CODES, TableFindings
 from namespace_server.directory.doctor.findings import BRANCH_DELETED, Finding
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import DROPPED, Participant, VersionEntry, place_of
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import join

@@ -18,9 +18,9 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import AlreadyExists, LanceCoreError
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor.examination import Examination
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
+from namespace_server.directory.manifests.manifest_reader import is_row
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import parse_id
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -50,7 +50,7 @@ def repair(
             _repair(namespace, finding)
         except (LanceNamespaceError, LanceCoreError) as error:
             _log.warning("%s at %s is not repaired: %s", finding.code, finding.place, error)
-    namespace.catalog.flush_record_maintenance()
+    namespace.catalog.flush_record_housekeeping()
     namespace.catalog.sweep()
     after = examination.examine()
     left = {(finding.code, finding.place) for finding in after.findings}

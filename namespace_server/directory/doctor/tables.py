@@ -21,10 +21,10 @@ from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.deleted_branches import is_deleted_branch
-from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
 from namespace_server.directory.doctor.files import TableFindings
 from namespace_server.directory.doctor.findings import BRANCH_DELETED, Finding
+from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
+from namespace_server.directory.manifests.manifest_reader import ManifestReader, is_row
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.snapshot import CatalogSnapshot

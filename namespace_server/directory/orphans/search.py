@@ -24,9 +24,9 @@ from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile, UnreadableManifest
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from namespace_server.directory.committing.deleted_branches import is_deleted_branch
-from namespace_server.directory.committing.staged_bundles import StagedBundles, bundles_of
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
+from namespace_server.directory.manifests.staged_bundles import StagedBundles, bundles_of
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join

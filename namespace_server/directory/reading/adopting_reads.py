@@ -18,7 +18,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.port import Deferred
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.committing.group_planner import AttemptContext
-from namespace_server.directory.committing.stored_versions import versions_above
+from namespace_server.directory.manifests.stored_versions import versions_above
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from namespace_server.directory.model.object_ids import ChainKey, join

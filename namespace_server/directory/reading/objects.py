@@ -15,8 +15,8 @@ from lance_namespace.errors import (
 from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
-from namespace_server.directory.committing.stored_versions import stored_entries
 from namespace_server.directory.manifest_table.table import CatalogHistoryEntry
+from namespace_server.directory.manifests.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collector_rows import IntendedChain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lance_namespace.errors import ServiceUnavailableError, TableBranchNotFoundError, TableVersionNotFoundError
 
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.manifest_reader import is_row
+from namespace_server.directory.manifests.manifest_reader import is_row
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import join

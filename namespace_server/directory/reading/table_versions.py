@@ -12,7 +12,7 @@ from operator import attrgetter
 from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
 
 from lance_core.versions import list_versions
-from namespace_server.directory.committing.stored_versions import find_removed, stored_entries
+from namespace_server.directory.manifests.stored_versions import find_removed, stored_entries
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import table_not_found
@@ -79,7 +79,7 @@ def find(context: ReadContext, table: TableEntry, branch: str | None, version: i
     if not context.is_promoted(entry):
         return entry
     if _gone(context, head, [entry]):
-        context.catalog.record_maintenance.remove([entry])
+        context.catalog.record_housekeeping.remove([entry])
         return None
     return entry
 
@@ -130,7 +130,7 @@ def _existing(
         if limit < len(existing):
             break
     gone = _gone(context, head, absent) if absent else []
-    context.catalog.record_maintenance.remove(gone)
+    context.catalog.record_housekeeping.remove(gone)
     if len(gone) < len(absent):
         existing += [entry for entry in absent if entry not in gone]
         existing.sort(key=_version_of, reverse=descending)

@@ -17,7 +17,7 @@ from lance_namespace.errors import InvalidInputError, TransactionNotFoundError
 from lance_core.errors import CorruptFile, NotFound
 from lance_core.format.naming import join_key
 from lance_core.versions import with_transaction
-from namespace_server.directory.committing.stored_versions import stored_entries
+from namespace_server.directory.manifests.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import RecordEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import shown, table_not_found

@@ -12,12 +12,12 @@ from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
 from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
-from namespace_server.directory.committing.deleted_branches import is_there
 from namespace_server.directory.committing.group_planner import PendingBatch
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.conditional_removal import remove_if
+from namespace_server.directory.manifests.deleted_branches import is_there
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import CommitTransaction, CreateBranch

@@ -19,8 +19,8 @@ from lance_core.format.refs import branch_path
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.tables.branches import Branches, find_children
 from lance_core.tables.tags import Tags
-from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.model.entries import REMOVING, RecordEntry
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.snapshot import CatalogSnapshot

@@ -18,9 +18,9 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.readings import may_have_read, may_have_read_number
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.manifest_reader import ManifestReader
-from namespace_server.directory.committing.quarantine import QuarantinedFile
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import CommitTransaction

@@ -22,10 +22,10 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.committer import Committer
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention, find_expired
-from namespace_server.directory.committing.removals import finish_removals
+from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping, RecordRetention, find_expired
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.conditional_removal import finish_removals
+from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CatalogDamaged
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
@@ -61,7 +61,7 @@ class Sweeper:
         table: ManifestTable,
         committer: Committer,
         promoter: Promoter,
-        record_maintenance: RecordMaintenance,
+        record_housekeeping: RecordHousekeeping,
         unmanaged_manifests: UnmanagedManifests,
         branch_refs: BranchRefs,
         branch_removal: BranchRemoval,
@@ -73,7 +73,7 @@ class Sweeper:
         self._table = table
         self._committer = committer
         self._promoter = promoter
-        self._record_maintenance = record_maintenance
+        self._record_housekeeping = record_housekeeping
         self._unmanaged_manifests = unmanaged_manifests
         self._branch_refs = branch_refs
         self._branch_removal = branch_removal
@@ -137,7 +137,7 @@ class Sweeper:
             self._remove_branches,
             self._expire_records,
             self._recommit_quarantined,
-            self._flush_record_maintenance,
+            self._flush_record_housekeeping,
             lambda _: self._committer.remove_leftovers(),
             lambda _: self._lost_version.compare(self._table.current),  # after the flips of these steps
         )
@@ -159,7 +159,7 @@ class Sweeper:
         records = [record for name in batches if (record := snapshot.record(name)) is not None]
         waiting = [record for record in records if record.state == "open"]
         try:
-            self._record_maintenance.close(self._promoter.finish_records(waiting, snapshot))
+            self._record_housekeeping.close(self._promoter.finish_records(waiting, snapshot))
         except LanceCoreError as error:
             logger.warning("left to the sweep: %s", error)
 
@@ -198,10 +198,10 @@ class Sweeper:
         return had_versions and not directory.exists()
 
     def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
-        waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]
+        waiting = [record for record in snapshot.open_records() if not self._record_housekeeping.is_closing(record)]
         left = self._left_to_others(waiting, snapshot)
         due = [record for record in waiting if record.batch_uuid not in left]
-        self._record_maintenance.close(self._promoter.finish_records(due, snapshot))
+        self._record_housekeeping.close(self._promoter.finish_records(due, snapshot))
 
     def _left_to_others(self, records: Sequence[RecordEntry], snapshot: CatalogSnapshot) -> frozenset[str]:
         """Those that other processes are finishing: they are seen to commit, and these records were met just now."""
@@ -224,14 +224,14 @@ class Sweeper:
         """
         removed = self._branch_removal.remove_files(records)
         self._unmanaged_manifests.give_up({party.location for each in removed for party in each.participants}, snapshot)
-        self._record_maintenance.remove(removed)
+        self._record_housekeeping.remove(removed)
 
     def _expire_records(self, snapshot: CatalogSnapshot) -> None:
         if time.monotonic() - self._last_expiry < EXPIRY_INTERVAL:
             return
         self._last_expiry = time.monotonic()
         self._promoter.forget_closed(snapshot)
-        self._record_maintenance.remove(find_expired(snapshot, self._retention, self._table.clock.earlier_ms()))
+        self._record_housekeeping.remove(find_expired(snapshot, self._retention, self._table.clock.earlier_ms()))
 
     def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
         for _ in range(_RECOMMITS):
@@ -244,7 +244,7 @@ class Sweeper:
                 logger.warning("%s: %s", pending.batch.message, outcome)
                 self._unmanaged_manifests.conclude(pending.batch.uuid, error)
 
-    def _flush_record_maintenance(self, snapshot: CatalogSnapshot) -> None:
+    def _flush_record_housekeeping(self, snapshot: CatalogSnapshot) -> None:
         """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown.
 
         While another server is busy this one does not fight for slots: each that it wins costs the other one a flip.
@@ -253,7 +253,7 @@ class Sweeper:
         idle = time.monotonic() - self._committer.last_commit > self._interval
         if snapshot.managed and (idle or self._stopped):
             with suppress(CatalogBusy):
-                self._committer.flush_record_maintenance(tries=None if self._stopped else _TRIES)
+                self._committer.flush_record_housekeeping(tries=None if self._stopped else _TRIES)
 
 
 def _run(reference: weakref.ref[Sweeper], wake: threading.Event, interval: float) -> None:

@@ -24,12 +24,12 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, find_contents, list_versions
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
-from namespace_server.directory.committing.quarantine import QuarantinedFile, parsed
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance
-from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.conditional_removal import remove_if
+from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row, is_row, is_whole
+from namespace_server.directory.manifests.quarantine import QuarantinedFile, parsed
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
@@ -68,14 +68,14 @@ class UnmanagedManifests:
         table: ManifestTable,
         reader: ManifestReader,
         transactions: CommittedTransactions,
-        record_maintenance: RecordMaintenance,
+        record_housekeeping: RecordHousekeeping,
         observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._table = table
         self._quarantine = reader.quarantine
         self._recommits = Recommits(store, reader, transactions)
-        self._record_maintenance = record_maintenance
+        self._record_housekeeping = record_housekeeping
         self._observer = observer
         self._pending = True
         self._looked_at = 0.0
@@ -365,7 +365,7 @@ class UnmanagedManifests:
                 "the commit by path at %s is not in the table, and stays at %s: %s", item.path, item.kept_at, obstacle
             )
         now_ms = time.time_ns() // 1_000_000
-        self._record_maintenance.report(
+        self._record_housekeeping.report(
             [RecordEntry(item.name, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))]
         )
 

@@ -26,7 +26,7 @@ from lance_core.errors import AlreadyExists, CorruptFile, NotFound, Precondition
 from lance_core.format.refs import TagContents, decode_tag, encode_tag, format_timestamp, tag_path
 from lance_core.tables.ref_files import claim_ref
 from namespace_server.answer import Answer
-from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchUnknown, RequestUnknown, table_not_found

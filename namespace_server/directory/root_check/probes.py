@@ -10,9 +10,9 @@ from typing import Final
 from lance_core.errors import NotFound, PreconditionFailed, StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.writable import check_parent, check_root
 from namespace_server.directory.root_check.report import RootFinding, told_by
 from namespace_server.directory.root_check.workspace import Workspace
+from namespace_server.directory.writable import check_parent, check_root
 
 _ROUNDS: Final = 3
 _NAMES: Final = ("B", "a b", "a%2Fb", "a+b", "a-b", "a.b", "a/b", "a/b-c", "z", "é")

@@ -43,7 +43,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     ground.namespace.change("create_table_tag", {"id": T, "tag": "first", "version": 1})
     ground.call("create_table_branch", id=T, name=BRANCH, from_version=2)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     destination, root = (FaultStore(LocalStore(place / name, "none")) for name in ("backups", "other"))
     BackupRun(ground.again().catalog, destination).make()
     Restoration(destination, root).restore()

@@ -71,7 +71,7 @@ def two(ground: Ground) -> Ground:
         ground.write(T, rows(first, first + 3))
     ground.write(T, rows(0, 4), "overwrite")
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 

@@ -18,7 +18,7 @@ from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
 from tests.directory.collection.collecting import forget_history
-from tests.directory.committing.test_held_on_s3 import Bucket
+from tests.directory.manifests.test_held_on_s3 import Bucket
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import QUIET, Ground, rows
 from tests.emulators import Emulator
@@ -38,7 +38,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Ground:
         ground.make_table(*table)
     ground.write(T, rows(0, 4), "overwrite")
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
     ground.call("drop_table", id=U, purge=True)
     ground.call("drop_table", id=V)

@@ -50,7 +50,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lance.write_dataset(rows(first, first + 1), branch, mode="append")
         ground.read("list_table_versions", id=T, branch=DEV)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
     ground.call("batch_delete_table_versions", id=T, branch=DEV, ranges=[{"start_version": 6, "end_version": 8}])
     ground.call("drop_table", id=U)

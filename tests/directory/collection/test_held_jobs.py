@@ -26,9 +26,9 @@ from lance_core.storage.wrappers.delegation import WrappedStore
 from namespace_client import Catalog, CommitRejected
 from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.collection.run import Collector
-from namespace_server.directory.committing.manifest_reader import is_row
 from namespace_server.directory.doctor import Examination, Severity
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.manifest_reader import is_row
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.collection.test_history_is_whole import Rows, check_rows, read_kept
 from tests.directory.orphans.test_search import leave_fragment
@@ -54,7 +54,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ground.write(T, rows(0, 4), "overwrite")
     ground.call("drop_table", id=U)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
     leave_fragment(ground, T)
     copy_versions(ground.store, list_catalog_versions(ground.store), needed_versions(ground.catalog.snapshot()))
@@ -195,7 +195,7 @@ def check_whole(root: Path, before: Rows) -> None:
 def check(root: Path, before: Rows, rows_of_v: pa.Table) -> None:
     ground = Ground(root)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     assert said(ground.store) == ""
     new = [100, 101] if 100 in ground.ids(T) else []
     assert ground.ids(T) == [0, 1, 2, 3, *new]

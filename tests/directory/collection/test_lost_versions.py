@@ -30,7 +30,7 @@ def old(ground: Ground) -> Ground:
     for first in (10, 20, 30, 40):
         ground.write(T, rows(first, first + 2), "overwrite")
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     leave_fragment(ground, T)
     return ground
 

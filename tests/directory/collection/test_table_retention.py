@@ -296,7 +296,7 @@ def test_a_version_in_an_open_record_stays(two: Ground) -> None:
     collect(two, TWO_DAYS)
     assert versions(two, T) == [7, 8]
     two.again().catalog.sweep()
-    two.catalog.flush_record_maintenance()
+    two.catalog.flush_record_housekeeping()
     collect(two.again())
     assert versions(two, T) in ([8], [7, 8])  # once its record is closed
     whole(two, T, 8)

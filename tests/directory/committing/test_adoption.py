@@ -73,7 +73,7 @@ def test_a_head_is_not_told_where_its_adoption_is_unknown(ahead: Ground, monkeyp
 def test_a_file_that_replaced_another_one_of_its_number_is_adopted_itself(ground: Ground) -> None:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     place = ground.root / ground.location(TABLE) / "_versions" / manifest_name(2)
     ground.unmanaged_append(TABLE, rows(4, 5))
     other = place.read_bytes()

@@ -48,7 +48,7 @@ class Pace:
 def pace(ground: Ground) -> Pace:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return Pace(ground)
 
 

@@ -23,7 +23,7 @@ def server(ground: Ground) -> Ground:
     ground.make_table("g", "t")
     ground.make_table("g", "u")
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     ground.catalog.table.peers.join(Peer("this", "http://b"), SECRET)
     return ground
 
@@ -67,6 +67,6 @@ def test_of_a_batch_that_is_given_up_after_a_lost_slot_nothing_is_left(
     assert not pending.sent
     server.catalog.committer.remove_leftovers()
     other.catalog.sweep()
-    other.catalog.flush_record_maintenance()
+    other.catalog.flush_record_housekeeping()
     assert not list((server.root / "_staging").rglob("*.manifest"))
     assert (server.head(["g", "t"]), server.head(["g", "u"])) == (1, 2)

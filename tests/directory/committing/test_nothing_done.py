@@ -16,10 +16,10 @@ from lance_core.storage.local import LocalStore
 from namespace_client import Catalog, CatalogUnavailable, CommitRejected
 from namespace_server.directory.committing.commit_loop import CommitLoop
 from namespace_server.directory.committing.group_planner import AttemptContext, GroupPlanner
-from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.model import errors
 from namespace_server.directory.model.errors import BatchUnknown, CatalogDamaged
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.outcomes import outcome_of
 from table_data.batch_operations import TransactionCommit
 

@@ -97,8 +97,8 @@ class TestP1ReplayBeforeEverything:
         request = ground.stage(T, rows(3, 4))["create_table_version"]
         first = ground.call("create_table_version", **request)
         ground.catalog.sweep()
-        ground.catalog.record_maintenance.remove(ground.catalog.snapshot().records())
-        ground.catalog.flush_record_maintenance()
+        ground.catalog.record_housekeeping.remove(ground.catalog.snapshot().records())
+        ground.catalog.flush_record_housekeeping()
         assert list(ground.catalog.snapshot().records()) == []
 
         again = ground.again().call("create_table_version", **request)

@@ -11,7 +11,7 @@ import pytest
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.committing import commit_loop
-from namespace_server.directory.committing.record_maintenance import RecordRetention, find_expired
+from namespace_server.directory.committing.record_housekeeping import RecordRetention, find_expired
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, RecordState, changes_of
 from namespace_server.directory.model.errors import BatchTooOld
@@ -85,8 +85,8 @@ def test_a_server_that_is_held_for_longer_than_records_are_kept_commits_nothing_
         other.catalog.sweep()
         later = time.time_ns() // 1_000_000 + 180_000
         retention = RecordRetention(timedelta(days=1), 0, timedelta(days=6))
-        other.catalog.record_maintenance.remove(find_expired(other.catalog.snapshot(), retention, later))
-        other.catalog.committer.flush_record_maintenance()
+        other.catalog.record_housekeeping.remove(find_expired(other.catalog.snapshot(), retention, later))
+        other.catalog.committer.flush_record_housekeeping()
         monkeypatch.setattr(commit_loop, "elapsed_clock", lambda: elapsed_clock() + 180)
 
     remove = store.before(arrive)

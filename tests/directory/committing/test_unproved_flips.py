@@ -72,7 +72,7 @@ class Scene:
         self.other.make_table(*A)
         self.other.make_table(*B)
         self.other.catalog.sweep()
-        self.other.catalog.flush_record_maintenance()
+        self.other.catalog.flush_record_housekeeping()
         self.store = Bucket(root)
         self.ground = Ground(root, self.store)
         self.first = self.ground.catalog.snapshot().version
@@ -130,7 +130,7 @@ class Scene:
     def check(self, a: Sequence[int], b: Sequence[int]) -> None:
         """Both tables have these rows, everything is promoted, and stock pylance agrees."""
         self.other.catalog.sweep()
-        self.other.catalog.flush_record_maintenance()
+        self.other.catalog.flush_record_housekeeping()
         check_quiet(self.other.root)
         assert self.other.ids(A) == sorted(a)
         assert self.other.ids(B) == sorted(b)

@@ -68,7 +68,7 @@ def build(root: Path) -> None:
     for number in range(3):
         ground.again().call("create_namespace", id=[f"last{number}"])
     ground.again().catalog.sweep()
-    ground.again().catalog.flush_record_maintenance()
+    ground.again().catalog.flush_record_housekeeping()
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def test_flips_of_batches_alone_tell_their_process(ground: Ground) -> None:
     ground.batch(ground.transaction(["t"], rows(5, 6)))
     batch = ground.catalog.snapshot().version
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     assert ground.catalog.snapshot().version == batch + 1
     told = []
     for version in (batch, batch + 1):

@@ -86,8 +86,8 @@ def test_a_removed_record_frees_the_key_of_its_principal_alone(ground: Ground) -
     record = ground.catalog.snapshot().record(ours["transaction_id"])
     assert record is not None
 
-    ground.catalog.record_maintenance.remove([record])
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.record_housekeeping.remove([record])
+    ground.catalog.flush_record_housekeeping()
 
     snapshot = ground.again().catalog.snapshot()
     assert snapshot.record_by_key(KEY, "a") is None
@@ -116,7 +116,7 @@ class TestARepeatedBatchIsToldTheCatalogVersionThatHoldsIt:
         staged = ground.stage(ground.make_table("g", "t"), ground.open(["g", "t"]).to_table())
         first = commit(ground, staged)
         ground.catalog.sweep()
-        ground.catalog.flush_record_maintenance()
+        ground.catalog.flush_record_housekeeping()
 
         assert ground.catalog.snapshot().version > first[0]
         assert commit(ground.again(), staged) == first

@@ -57,8 +57,8 @@ def tombstones(snapshot: CatalogSnapshot) -> list[RecordEntry]:
 
 def forget_tombstones(ground: Ground) -> None:
     """The catalog as a release without tombstones leaves it, or as it is when they have expired."""
-    ground.catalog.record_maintenance.remove(tombstones(ground.catalog.snapshot()))
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.record_housekeeping.remove(tombstones(ground.catalog.snapshot()))
+    ground.catalog.flush_record_housekeeping()
     assert tombstones(ground.catalog.snapshot()) == []
 
 
@@ -374,7 +374,7 @@ class TestExpiry:
 
     def test_the_limit_on_records_does_not_count_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
-            "namespace_server.directory.committing.record_maintenance.MIN_RECORD_AGE", timedelta(seconds=-1)
+            "namespace_server.directory.committing.record_housekeeping.MIN_RECORD_AGE", timedelta(seconds=-1)
         )
         ground = Ground(tmp_path / "root", options=replace(QUIET, record_limit=1))
         ground.make_namespace("g")

@@ -78,7 +78,7 @@ def settled(ground: Ground) -> Ground:
     """The table `g.t` at version 1, its record closed."""
     ground.make_table(*T)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 
@@ -96,7 +96,7 @@ def test_an_answer_that_is_kept_is_given_only_after_looking_at_storage(tmp_path:
     ground.make_namespace("g")
     ground.make_table(*T)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     first = ask(ground, question)
     looks = 2 if question in (NEWEST, HEAD) else 1
 
@@ -158,7 +158,7 @@ def test_no_answer_outlives_its_catalog_version(ground: Ground, elsewhere: bool)
             writer.call("create_namespace", id=["other"], mode="overwrite", properties={"p": str(dice.random())})
         else:
             writer.catalog.sweep()
-            writer.catalog.flush_record_maintenance()
+            writer.catalog.flush_record_housekeeping()
 
     seen = set()
     for _ in range(60):
@@ -262,7 +262,7 @@ def test_a_tag_is_looked_up_each_time(settled: Ground) -> None:
 def test_a_version_that_a_client_cleans_up_is_gone_at_once(settled: Ground) -> None:
     settled.write(T, rows(3, 4))
     settled.catalog.sweep()
-    settled.catalog.flush_record_maintenance()
+    settled.catalog.flush_record_housekeeping()
     questions: list[Question] = [
         ("describe_table_version", {"id": T, "version": 1}),
         ("list_table_versions", {"id": T}),
@@ -334,7 +334,7 @@ def test_an_answer_outlives_a_change_of_something_else(settled: Ground, question
     settled.call("create_namespace", id=["other"])
     settled.make_table("other", "t")
     settled.catalog.sweep()
-    settled.catalog.flush_record_maintenance()
+    settled.catalog.flush_record_housekeeping()
     first = ask(settled, question)
     writer = settled.again() if elsewhere else settled
     assert settled.namespace.cached(name(question), settled.namespace.newest()) is first

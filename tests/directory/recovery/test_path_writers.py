@@ -10,7 +10,7 @@ import pytest
 from lance_core.format.manifest import ManifestFile
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.committing import group_planner
-from namespace_server.directory.committing.quarantine import QuarantinedFile
+from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_random
 from tests.directory.tables import Ground

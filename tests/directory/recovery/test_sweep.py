@@ -22,7 +22,7 @@ def two(ground: Ground) -> Ground:
     for table in (PERSON, KNOWS):
         ground.make_table(*table)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 
@@ -48,12 +48,12 @@ def test_a_staged_name_that_cannot_be_removed_keeps_its_own_record_open_only(two
     heal = refuse(store, lambda verb, path: verb == "delete" and path == staged)
 
     sweeper.catalog.sweep()
-    sweeper.catalog.flush_record_maintenance()
+    sweeper.catalog.flush_record_housekeeping()
 
     assert [record.batch_uuid for record in sweeper.catalog.snapshot().open_records()] == [first.batch_uuid]
     heal()
     sweeper.catalog.sweep()
-    sweeper.catalog.flush_record_maintenance()
+    sweeper.catalog.flush_record_housekeeping()
     check_quiet(two.root)
 
 
@@ -80,7 +80,7 @@ def test_a_quarantined_file_that_cannot_be_read_keeps_no_other_one_waiting(two: 
     heal()
     sweeper.catalog.sweep()
     sweeper.catalog.sweep()
-    sweeper.catalog.flush_record_maintenance()
+    sweeper.catalog.flush_record_housekeeping()
     assert two.ids(PERSON) == [0, 1, 2, 10, 11]
     check_quiet(two.root)
 

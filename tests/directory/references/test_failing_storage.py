@@ -56,7 +56,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     actions = [{"setPropertyAction": {"key": "first", "value": "v"}}]
     ground.namespace.change("alter_transaction", {"id": [*T, "2"], "actions": actions})
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 

@@ -310,8 +310,8 @@ class TestNotes:
         closing = list(ground.catalog.snapshot().open_records())
         alter(ground, [name], put("k", "v"))
         ground.catalog.promoter.finish_records(closing, ground.catalog.snapshot())
-        ground.catalog.record_maintenance.close(closing)  # as they were before the note
-        ground.catalog.flush_record_maintenance()
+        ground.catalog.record_housekeeping.close(closing)  # as they were before the note
+        ground.catalog.flush_record_housekeeping()
         assert {key: properties(ground, name)[key] for key in ("k", "state")} == {"k": "v", "state": "closed"}
 
     def test_notes_of_stock_servers_on_the_same_root(self, ground: Ground) -> None:

@@ -12,8 +12,8 @@ from lance_namespace.errors import ServiceUnavailableError
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
-from namespace_server.directory.committing.writable import check_writable
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.writable import check_writable
 from tests.directory.tables import Ground
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.committing import record_maintenance
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing import record_housekeeping
+from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping
 from namespace_server.directory.model.entries import RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.tables import Ground, rows
@@ -17,10 +17,10 @@ from tests.storage.faults import FaultStore
 
 def test_what_a_flip_did_not_carry_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two flips may be on their way: the second was planned before the first was known to be a commit (F8)."""
-    monkeypatch.setattr(record_maintenance, "_REMOVALS_PER_FLIP", 2)
+    monkeypatch.setattr(record_housekeeping, "_REMOVALS_PER_FLIP", 2)
     records = [RecordEntry(f"r{number}", "closed") for number in range(5)]
     before = CatalogSnapshot().apply(changes_of(records))
-    work = RecordMaintenance(64)
+    work = RecordHousekeeping(64)
     work.remove(records)
     first = before.apply(work.plan(before))
     second = first.apply(work.plan(first))
@@ -39,7 +39,7 @@ def test_what_a_flip_did_not_carry_waits_for_the_next(monkeypatch: pytest.Monkey
 def test_each_of_two_flips_that_are_under_way_closes_records() -> None:
     records = [RecordEntry(f"r{number}", "open") for number in range(12)]
     before = CatalogSnapshot().apply(changes_of(records))
-    work = RecordMaintenance(4)
+    work = RecordHousekeeping(4)
     work.close(records)
     first = before.apply(work.plan(before))
     assert len(work.plan(first).puts) == len(work.plan(before).puts) == 4
@@ -72,15 +72,15 @@ def test_what_another_server_did_waits_no_more(tmp_path: Path) -> None:
     idle = Ground(tmp_path)
     idle.make_namespace("g")
     idle.make_table("g", "t")
-    maintenance = idle.catalog.record_maintenance
-    idle.catalog.committer.flush_record_maintenance()
+    maintenance = idle.catalog.record_housekeeping
+    idle.catalog.committer.flush_record_housekeeping()
     records = list(idle.catalog.snapshot().open_records())
     assert records
     maintenance.close(records)  # as if they had been promoted here
     other = idle.again()
     other.catalog.sweep()
-    other.catalog.flush_record_maintenance()
+    other.catalog.flush_record_housekeeping()
     assert not list(idle.catalog.table.refresh().open_records())
 
-    idle.catalog.committer.flush_record_maintenance()
+    idle.catalog.committer.flush_record_housekeeping()
     assert maintenance.waiting == 0

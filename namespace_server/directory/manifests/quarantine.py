@@ -17,7 +17,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.sized_cache import SizedCache
+from namespace_server.directory.manifests.sized_cache import SizedCache
 from namespace_server.directory.model.root_layout import QUARANTINE
 
 _CACHED: Final = 32 << 20

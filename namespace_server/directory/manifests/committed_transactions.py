@@ -12,8 +12,8 @@ from lance_core.errors import LanceCoreError
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.sized_cache import SizedCache
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.observation import CacheState, HitCount
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from namespace_server.directory.committing.manifest_reader import ManifestReader
-from namespace_server.directory.committing.quarantine import Quarantine
-from namespace_server.directory.committing.sized_cache import SizedCache
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.quarantine import Quarantine
+from namespace_server.directory.manifests.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.observation import CacheState, HitCount
 

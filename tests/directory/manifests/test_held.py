@@ -47,7 +47,7 @@ def work_and_clean(ground: Ground) -> None:
     ground.catalog.sweep()
     clean(ground, PERSON, KNOWS)
     ground.batch(ground.transaction(PERSON, rows(302, 303)), ground.transaction(KNOWS, rows(402, 403)))
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
 
 
 def work_only(ground: Ground) -> None:
@@ -56,7 +56,7 @@ def work_only(ground: Ground) -> None:
     ground.catalog.sweep()
     ground.batch(ground.transaction(PERSON, rows(300, 301)))
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Run:
             ground.catalog.sweep()
             for table in tables:
                 ground.read("list_table_versions", id=table)
-            ground.catalog.flush_record_maintenance()
+            ground.catalog.flush_record_housekeeping()
         newest = ground.catalog.snapshot().version
         check_quiet(self.root, since=newest, cleaned=True)
         for table in tables:
@@ -159,7 +159,7 @@ def two_tables(ground: Ground) -> Ground:
         ground.make_table(*table)
     ground.write(PERSON, rows(3, 4))
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 
@@ -367,7 +367,7 @@ def test_a_version_that_is_promoted_between_two_looks_keeps_its_row(two_tables: 
     answer = reader.read("list_table_versions", id=PERSON)
 
     assert head in [version["version"] for version in answer["versions"]]
-    reader.catalog.flush_record_maintenance()
+    reader.catalog.flush_record_housekeeping()
     assert two_tables.catalog.snapshot().version_entry(tuple(PERSON), None, head) is not None
 
 
@@ -376,7 +376,7 @@ def test_a_version_that_a_repair_has_quarantined_keeps_its_row(two_tables: Groun
     path = two_tables.root / two_tables.location(PERSON) / "_versions" / f"{2**64 - 1 - head}.manifest"
     two_tables.write(PERSON, rows(5, 6))
     two_tables.catalog.sweep()
-    two_tables.catalog.flush_record_maintenance()
+    two_tables.catalog.flush_record_housekeeping()
     aside = (
         two_tables.root
         / "_staging/foreign"
@@ -388,7 +388,7 @@ def test_a_version_that_a_repair_has_quarantined_keeps_its_row(two_tables: Groun
     other = two_tables.again()
 
     listed = other.read("list_table_versions", id=PERSON)["versions"]
-    other.catalog.flush_record_maintenance()
+    other.catalog.flush_record_housekeeping()
     other.catalog.sweep()
 
     assert [version["version"] for version in listed] == [1, 2, 3]

@@ -28,11 +28,11 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_contents, find_latest, list_versions
-from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
-from namespace_server.directory.committing.removals import remove_if
-from namespace_server.directory.committing.staged_bundles import may_have_bundles
-from namespace_server.directory.committing.stored_versions import is_vacant_below_higher
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.manifests.conditional_removal import remove_if
+from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row, is_row, is_whole
+from namespace_server.directory.manifests.staged_bundles import may_have_bundles
+from namespace_server.directory.manifests.stored_versions import is_vacant_below_higher
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.model.root_layout import bundle_key

@@ -22,8 +22,8 @@ from typing import Final
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.group_planner import GroupAttempt
-from namespace_server.directory.committing.staged_bundles import bundles_of, may_have_bundles, staged_paths
 from namespace_server.directory.manifest_table.flip import Flip
+from namespace_server.directory.manifests.staged_bundles import bundles_of, may_have_bundles, staged_paths
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.root_layout import bundle_key, is_in_staging
 from namespace_server.directory.model.snapshot import CatalogSnapshot

@@ -9,8 +9,8 @@ import pytest
 from lance_core.errors import StorageError
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory.committing import turns
-from namespace_server.directory.committing.turns import Turns
+from namespace_server.directory.committing import write_fairness
+from namespace_server.directory.committing.write_fairness import Turns
 from namespace_server.directory.manifest_table.peers import Peer, Peers
 from namespace_server.directory.model.root_layout import TURN_REQUESTS
 from tests.storage.faults import FaultStore
@@ -40,9 +40,9 @@ class Table:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which passes only while something sleeps."""
     now = [100.0]
-    monkeypatch.setattr(turns, "_INTERVAL", 0.5)
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(turns.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(write_fairness, "_INTERVAL", 0.5)
+    monkeypatch.setattr(write_fairness.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(write_fairness.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     return now
 
 
@@ -193,7 +193,9 @@ def test_no_attempt_fails_for_a_turn(clock: list[float], caplog: pytest.LogCaptu
     staged(line)
     flip(table, line, [5])
     staged(line)
-    assert [each.getMessage().partition(":")[0] for each in caplog.records if each.name == turns.logger.name] == [
+    assert [
+        each.getMessage().partition(":")[0] for each in caplog.records if each.name == write_fairness.logger.name
+    ] == [
         "requests for a turn cannot be listed",
         "a turn cannot be asked for",
         "a request for a turn is left",

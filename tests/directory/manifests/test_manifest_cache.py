@@ -9,8 +9,8 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.answer import json_bytes
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
 
 LIMIT = 1 << 20

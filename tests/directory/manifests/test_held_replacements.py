@@ -10,8 +10,8 @@ from lance_namespace.errors import TableTagNotFoundError
 
 from lance_core.format.naming import manifest_name
 from lance_core.storage import renaming
-from tests.directory.committing.test_reused_branches import DEV, append, create, ids, make_again
 from tests.directory.invariants import check_progress
+from tests.directory.manifests.test_reused_branches import DEV, append, create, ids, make_again
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE
 

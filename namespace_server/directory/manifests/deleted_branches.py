@@ -16,9 +16,9 @@ from lance_core.errors import NotFound
 from lance_core.format.refs import branch_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, find_contents, list_versions
-from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row
-from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.quarantine import parsed
+from namespace_server.directory.manifests.manifest_reader import ManifestReader, is_row
+from namespace_server.directory.manifests.promoter import Promoter
+from namespace_server.directory.manifests.quarantine import parsed
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.snapshot import CatalogSnapshot

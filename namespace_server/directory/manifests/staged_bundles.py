@@ -23,7 +23,7 @@ from lance_core.errors import OversizedFile
 from lance_core.proto import staged_manifests_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.sized_cache import SizedCache
+from namespace_server.directory.manifests.sized_cache import SizedCache
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.root_layout import bundle_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot

@@ -18,12 +18,6 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import CorruptFile, LanceCoreError, StorageError
 from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.added_files import AddedFileChecks
-from namespace_server.directory.committing.allowed_locations import AllowedLocations
-from namespace_server.directory.committing.dropped_tables import DroppedTableChecks, KeptVersion
-from namespace_server.directory.committing.locations import LocationChecks
-from namespace_server.directory.committing.staged_manifests import StagedManifestChecks
-from namespace_server.directory.committing.table_references import ReferenceChecks
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import file_damaged, table_not_found, unreadable
 from namespace_server.directory.model.object_ids import ObjectId, join
@@ -51,6 +45,12 @@ from namespace_server.directory.planning.plan_builder import (
     TableReferences,
     VacantLocation,
 )
+from namespace_server.directory.verifying.added_files import AddedFileChecks
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
+from namespace_server.directory.verifying.chosen_locations import LocationChecks
+from namespace_server.directory.verifying.dropped_tables import DroppedTableChecks, KeptVersion
+from namespace_server.directory.verifying.staged_manifests import StagedManifestChecks
+from namespace_server.directory.verifying.table_references import ReferenceChecks
 
 _Verified = (
     CreateTableVersion

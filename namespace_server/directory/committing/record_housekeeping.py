@@ -34,7 +34,7 @@ _EXPIRING: Final = frozenset({PURGED, DEREGISTERED, REMOVED})
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-class RecordMaintenance:
+class RecordHousekeeping:
     """The row changes that wait for the next flip, whatever batches it carries. Thread-safe.
 
     A flip closes at most `closings` records: as many as a flip may open, so that closing keeps up with any number of

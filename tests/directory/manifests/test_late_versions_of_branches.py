@@ -15,8 +15,8 @@ from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
-from namespace_server.directory.committing import promoter as promoter_module
-from tests.directory.committing.test_reused_branches import (
+from namespace_server.directory.manifests import promoter as promoter_module
+from tests.directory.manifests.test_reused_branches import (
     DEV,
     BucketLike,
     append,
@@ -35,7 +35,7 @@ def branch(ground: Ground) -> Ground:
     ground.make_table(*TABLE)
     create(ground)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 
@@ -65,7 +65,7 @@ def late(branch: Ground) -> bytes:
     """The manifest of version 2 of the branch, which is to be written late."""
     branch.batch(configure(branch, "revived"))
     branch.catalog.sweep()
-    branch.catalog.flush_record_maintenance()
+    branch.catalog.flush_record_housekeeping()
     return second_version(branch).read_bytes()
 
 
@@ -125,7 +125,7 @@ def test_a_promotion_takes_back_what_it_wrote_late_although_all_its_files_are_th
 def test_a_branch_that_was_not_made_again_does_not_come_back(branch: Ground, late: bytes) -> None:
     branch.namespace.change("delete_table_branch", {"id": TABLE, "name": DEV})
     branch.catalog.sweep()
-    branch.catalog.flush_record_maintenance()
+    branch.catalog.flush_record_housekeeping()
     write_late(branch, late)
     other = branch.again()
     with pytest.raises(TableBranchNotFoundError):

@@ -13,7 +13,7 @@ import pytest
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.committing.promoter import is_row
+from namespace_server.directory.manifests.promoter import is_row
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground, rows
 from tests.directory.taken_names import TABLE, append_above, take_name
@@ -146,7 +146,7 @@ def _check(bucket: Bucket, note: str) -> None:
     for _ in range(2):
         process = bucket.process()
         process.catalog.sweep()
-        process.catalog.flush_record_maintenance()
+        process.catalog.flush_record_housekeeping()
     snapshot = process.catalog.snapshot()
     table = snapshot.table(tuple(TABLE))
     assert table is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.errors import StorageError, StorageUnknown
-from namespace_server.directory.committing import promoter
+from namespace_server.directory.manifests import promoter
 from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
 from tests.directory.conftest import StillClock
 from tests.directory.tables import Ground, rows
@@ -54,7 +54,7 @@ class Scene:
     def settle(self, ground: Ground) -> None:
         for _ in range(2):
             ground.catalog.sweep()
-        ground.catalog.flush_record_maintenance()
+        ground.catalog.flush_record_housekeeping()
 
     def remove_version_2(self) -> None:
         """Others promote version 2, close its record, overwrite the table, and clean up; version 3 is left alone."""

@@ -17,9 +17,9 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.transaction.operations import UpdateBases, encode_transaction
 from namespace_server.directory.catalog import CatalogOptions
-from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.doctor import Examination
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 from tests.directory.tables import QUIET, Capture, Ground, as_operation, rows
 
 T = ["g", "t"]

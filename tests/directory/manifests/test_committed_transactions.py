@@ -21,9 +21,9 @@ from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import Results
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.transaction.operations import encode_transaction
-from namespace_server.directory.committing.committed_transactions import CommittedTransactions
-from namespace_server.directory.committing.manifest_cache import ManifestCache
-from namespace_server.directory.committing.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.manifest_cache import ManifestCache
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE
 from tests.directory.tables import QUIET, Ground, as_operation, rows
@@ -67,7 +67,7 @@ def ground(tmp_path: Path) -> Ground:
     for number in range(VERSIONS - 1):
         made.batch(made.transaction(A, rows(10 + number, 11 + number)))
     made.catalog.sweep()
-    made.catalog.flush_record_maintenance()
+    made.catalog.flush_record_housekeeping()
     return made
 
 

@@ -28,7 +28,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.committing import staged_bundles
+from namespace_server.directory.manifests import staged_bundles
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans import OrphanReport, find_orphans
 from tests.directory.collection.fences import fence
@@ -134,7 +134,7 @@ def refuse_promotion(store: FaultStore, *places: str) -> Callable[[], None]:
 def settle(ground: Ground) -> None:
     for _ in range(2):
         ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
 
 
 def test_a_catalog_that_was_never_collected_has_none(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_on_a_real_bucket_stock_pylance_reads_what_was_promoted_from_it(moto_ser
         catalog = StoredCatalog(inner, QUIET)
         for _ in range(2):
             catalog.sweep()
-        catalog.flush_record_maintenance()
+        catalog.flush_record_housekeeping()
         catalog.sweep()
 
         for table in (T, U):

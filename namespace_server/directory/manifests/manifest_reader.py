@@ -14,8 +14,8 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
 from lance_core.versions import find_contents
-from namespace_server.directory.committing.quarantine import Quarantine
-from namespace_server.directory.committing.staged_bundles import StagedBundles
+from namespace_server.directory.manifests.quarantine import Quarantine
+from namespace_server.directory.manifests.staged_bundles import StagedBundles
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion

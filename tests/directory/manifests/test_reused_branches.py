@@ -19,11 +19,11 @@ from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing import promoter as promoter_module
-from namespace_server.directory.committing.removals import finish_removals, remove_if
+from namespace_server.directory.manifests import promoter as promoter_module
+from namespace_server.directory.manifests.conditional_removal import finish_removals, remove_if
 from namespace_server.directory.model.root_layout import REMOVALS
-from tests.directory.committing.test_held import Run, held_everywhere
 from tests.directory.invariants import check_progress, check_quiet
+from tests.directory.manifests.test_held import Run, held_everywhere
 from tests.directory.tables import Ground, as_operation, rows
 from tests.directory.taken_names import TABLE
 from tests.staged_fragments import stage_fragments
@@ -101,7 +101,7 @@ def branch(ground: Ground) -> Ground:
     ground.make_table(*TABLE)
     create(ground)
     ground.catalog.sweep()
-    ground.catalog.flush_record_maintenance()
+    ground.catalog.flush_record_housekeeping()
     return ground
 
 
@@ -129,7 +129,7 @@ def test_a_commit_held_anywhere_leaves_no_version_in_the_new_branch(
         for _ in range(2):
             ground = Ground(run.root)
             ground.catalog.sweep()
-            ground.catalog.flush_record_maintenance()
+            ground.catalog.flush_record_housekeeping()
         check_quiet(run.root, since=ground.catalog.snapshot().version)
         check_progress(run.root)
 
@@ -230,7 +230,7 @@ def test_a_file_under_the_name_of_a_closed_version_is_quarantined_when_its_own_f
     """A removal took the file from its name, another writer took the name: the row stands (M6)."""
     branch.write(TABLE, rows(3, 4))
     branch.catalog.sweep()
-    branch.catalog.flush_record_maintenance()
+    branch.catalog.flush_record_housekeeping()
     path = branch.root / branch.location(TABLE) / "_versions" / manifest_name(2)
     aside = branch.root / "_staging/foreign/a4b1c2d3-0000-4000-8000-000000000000" / path.relative_to(branch.root)
     aside.parent.mkdir(parents=True)
@@ -290,7 +290,7 @@ def test_a_name_that_is_taken_while_its_file_is_away(branch: Ground) -> None:
     """Both files are kept: the row's own gets its name back, the other writer's is committed again."""
     branch.write(TABLE, rows(3, 4))
     branch.catalog.sweep()
-    branch.catalog.flush_record_maintenance()
+    branch.catalog.flush_record_housekeeping()
     path = f"{branch.location(TABLE)}/_versions/{manifest_name(2)}"
     data = branch.store.get(path)
     store = FaultStore(LocalStore(branch.root, "none"))

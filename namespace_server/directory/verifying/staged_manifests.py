@@ -15,12 +15,12 @@ from lance_core.format.outline import fragments_of
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore, size_and_date
 from lance_core.transaction.reachable import unknown_base
-from namespace_server.directory.committing.added_files import AddedFileChecks
-from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import CreateTableVersion
 from namespace_server.directory.model.root_layout import is_built_manifest, is_in_staging
 from namespace_server.directory.planning.plan_builder import Finding, StagedManifest
+from namespace_server.directory.verifying.added_files import AddedFileChecks
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 
 _FRESH = timedelta(hours=1)
 
