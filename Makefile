@@ -64,7 +64,7 @@ soak: $(STAMP) ## 64 clients and three servers on a bucket, with kills and pause
 	@$(PYTHON_) -m tests.histories.soak $(LANCE_SOAK_SECONDS)
 
 model: $(STAMP) ## search the models of collection completely, and compare their figures with note 019
-	@PYTHONPATH=. $(PYTHON_) -m tests.collection.model.report
+	@PYTHONPATH=. $(PYTHON_) -m tests.directory.gc.model.report
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .

@@ -21,7 +21,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.collecting import NICENESS
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
-from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.namespace import DirectoryNamespace
 
 TABLES = 1_000

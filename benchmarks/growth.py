@@ -24,7 +24,7 @@ from benchmarks.support.time_lapse import TimeLapse
 from benchmarks.support.transactions import TransactionWriter
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
-from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.entries import TOMBSTONES, Changes, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace

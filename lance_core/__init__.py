@@ -10,7 +10,6 @@ commit/         commits a transaction to one table or branch
 tables/         tables as users see them: open, history, branches, tags, clones
 compaction/     rewrites fragments into fewer, larger ones
 cleanup/        garbage collection of old versions and unneeded files
-inspection/     describes the content of any file of a table
 errors          all exceptions of this package
 lazy_names      names of a package that are imported when they are first used
 

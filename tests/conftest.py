@@ -46,9 +46,9 @@ LONG = (
     "spark/test_failing_tasks.py",
     "credentials/test_stock_clients_on_s3.py",
     "deploy/test_tools.py",
-    "directory/collection/test_faults_on_s3.py",
-    "directory/collection/test_held_collector.py",
-    "directory/collection/test_held_jobs.py",
+    "directory/gc/test_faults_on_s3.py",
+    "directory/gc/test_held_collector.py",
+    "directory/gc/test_held_jobs.py",
     "maintenance/test_kill.py",
 )
 """Tests that `make test-long` runs and `make test` does not."""

@@ -14,10 +14,10 @@ from namespace_server.cli import (
     catalogs,
     changes,
     check,
-    collection,
     configuration,
     conformance,
     doctor,
+    gc,
     history,
     keeping,
     keys,
@@ -102,7 +102,7 @@ _add(_SERVER, catalog_command, check.check)
 _add(_SERVER, verbose_command, catalogs.migrate, conformance.tck)
 cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
 cli.add_typer(keys.key_commands, name="keys", rich_help_panel=_SERVER)
-_add("Care of a catalog", catalog_command, collection.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
+_add("Care of a catalog", catalog_command, gc.gc, maintenance.maintain, doctor.doctor, catalogs.orphans)
 _add("Backup", catalog_command, backup.backup)
 _add("Backup", verbose_command, backup.backups, backup.verify_backup, backup.restore)
 _add("Tables by path", verbose_command, tables.inspect, tables.compact, tables.cleanup)

@@ -138,7 +138,7 @@ def orphans(
     and writers may go on. Younger files are only counted. Files of unknown names, tables whose manifests cannot be
     understood, and directories of no table are reported and not judged.
     """
-    from namespace_server.directory.orphans import find_orphans
+    from namespace_server.directory.gc.mark import find_orphans
 
     take_root(context, arguments, ())
     least, tables = duration("--older-than", older_than), table_paths(context, table)

@@ -28,7 +28,7 @@ def inspect(
 ) -> None:
     """Show what a manifest, transaction, deletion or reference file says, or a version of a table."""
     from lance_core.errors import ReferenceNotFound
-    from lance_core.inspection import inspect_uri, render_text
+    from namespace_server.cli.inspection import inspect_uri, render_text
 
     options = storage_options(storage_option)
     try:

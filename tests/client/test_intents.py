@@ -21,7 +21,7 @@ from namespace_server.cli import cli
 from table_data.batch_operations import IntentEnd, IntentRegistration
 from table_data.descriptions import append_operation
 from tests.client.scene import Scene, rows
-from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground
 from tests.directory.tables import rows as named_rows
 from tests.running import running

@@ -19,7 +19,7 @@ from namespace_server.data.operations import DataOperations
 from namespace_server.data.port import CommittedChange
 from tests.data.arrow import ARROW, files, location, read, stream
 from tests.data.conftest import ROWS
-from tests.orphans import check_exact
+from tests.directory.gc.unreferenced import check_exact
 
 LONG = pa.table({"a": np.arange(3, 400_003), "s": ["-"] * 400_000})
 OTHER = stream(pa.table({"a": np.arange(4, 400_004), "s": ["-"] * 400_000}))

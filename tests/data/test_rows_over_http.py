@@ -11,7 +11,7 @@ import pytest
 
 from tests.data.arrow import ARROW, file, read, stream
 from tests.data.conftest import ROWS
-from tests.orphans import check_exact
+from tests.directory.gc.unreferenced import check_exact
 
 
 @pytest.mark.parametrize("encode", [stream, file])

@@ -24,7 +24,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from tests.directory.collection.fences import fence
+from tests.directory.gc.fences import fence
 from tests.directory.invariants import check_quiet, check_same
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments

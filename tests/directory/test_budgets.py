@@ -14,8 +14,8 @@ from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.manifest_table import table
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
-from tests.directory.collection.fences import fence
 from tests.directory.conftest import StillClock
+from tests.directory.gc.fences import fence
 from tests.directory.tables import QUIET, Ground, rows
 from tests.storage.bucketlike import BucketLike
 from tests.storage.faults import Crashed, Fault, FaultStore

@@ -20,7 +20,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_client import CatalogUnreachable, CommitUnknown, MultiTableTransaction
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.root_layout import COLLECTION
 from tests.directory.tables import QUIET
 from tests.histories.clients import OwnClient

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.directory.gc.unreferenced import list_orphans
 from tests.histories.clients import Client, PathClient, Reader
 from tests.histories.collections import Collections, LongJob, SlowClient, collect_rest
 from tests.histories.meetings import (
@@ -20,7 +21,6 @@ from tests.histories.meetings import (
 )
 from tests.histories.run import EVERY, run, run_rounds
 from tests.histories.servers import ServerFactory
-from tests.orphans import list_orphans
 
 ROUNDS = 3
 """Of clients that meet: what two of them do is in each one, and what comes after an acknowledgement is in the third."""

@@ -18,9 +18,9 @@ from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.local import LocalStore
+from tests.directory.gc.unreferenced import list_orphans
 from tests.directory.tables import Ground, rows
 from tests.histories.collections import collect_now, collect_rest
-from tests.orphans import list_orphans
 
 TABLES = [["g", "t"], ["g", "u"]]
 SECONDS = 8.0

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
-from tests.directory.collection.collecting import collect, days_pass, forget_history, let_pass
+from tests.directory.gc.collecting import collect, days_pass, forget_history, let_pass
+from tests.directory.gc.unreferenced import check_exact, remove
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import Ground
 from tests.maintenance.tables import T, maintenance, meet
 from tests.maintenance.test_kill import DyingStores, run_until_death
-from tests.orphans import check_exact, remove
 from tests.storage.faults import WRITES
 
 POLICY = {

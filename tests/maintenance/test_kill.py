@@ -12,10 +12,10 @@ import pytest
 import table_data.table_changes
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
+from tests.directory.gc.unreferenced import check_exact, remove
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import Ground
 from tests.maintenance.tables import T, contents, found_by_index, maintain, make_table
-from tests.orphans import check_exact, remove
 from tests.storage.faults import Crashed, FaultStore
 
 

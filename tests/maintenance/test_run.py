@@ -14,6 +14,7 @@ from lance_core.storage.local import LocalStore
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
 from namespace_server.maintenance.run import Maintenance, TableSelection
+from tests.directory.gc.unreferenced import check_exact
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows
 from tests.maintenance.tables import (
@@ -27,7 +28,6 @@ from tests.maintenance.tables import (
     meet,
     served_ids,
 )
-from tests.orphans import check_exact
 
 ALL = list(range(3 * COUNT))
 

@@ -13,9 +13,9 @@ from namespace_server.answer import Answer
 from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.periods import claim_period
+from tests.directory.gc.unreferenced import list_orphans
 from tests.directory.tables import Ground
 from tests.maintenance.tables import T, make_table
-from tests.orphans import list_orphans
 
 
 def test_one_process_works_in_a_period() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.model.search import explore
+from tests.directory.gc.model.search import explore
 from tests.rest.model.forwarding import RULES, Model, State
 
 NOTE = (Path(__file__).parents[2] / "docs/design/025-several-servers.md").read_text("utf-8")

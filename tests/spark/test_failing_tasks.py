@@ -14,7 +14,7 @@ import lance
 import pytest
 
 from spark_catalog import CatalogServer
-from tests.orphans import check_and_remove
+from tests.directory.gc.unreferenced import check_and_remove
 
 pytestmark = pytest.mark.spark
 

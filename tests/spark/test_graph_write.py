@@ -32,10 +32,10 @@ from spark_catalog import (
     read_graph,
     read_table,
 )
-from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.gc.collecting import collect, let_pass
+from tests.directory.gc.unreferenced import check_and_remove
 from tests.directory.tables import Ground
 from tests.lossy_proxy import LossyProxy
-from tests.orphans import check_and_remove
 from tests.running import running
 from tests.spark.social import GRAPH, Social
 

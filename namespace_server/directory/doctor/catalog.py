@@ -17,10 +17,10 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.versions import find_contents
-from namespace_server.directory.collection.purges import find_left_behind
-from namespace_server.directory.collection.report import words_of
-from namespace_server.directory.collection.stored_plan import list_runs, read_plan
 from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.gc.plan import list_runs, read_plan
+from namespace_server.directory.gc.purges import find_left_behind
+from namespace_server.directory.gc.report import words_of
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, read_introduction
 from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
 from namespace_server.directory.manifest_table.table import ManifestTable

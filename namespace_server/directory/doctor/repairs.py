@@ -20,11 +20,11 @@ from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.versions import find_contents
 from namespace_server.directory.doctor.examination import Examination
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
+from namespace_server.directory.gc.directories import place_of_manifest
 from namespace_server.directory.manifests.manifest_reader import is_row
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import parse_id
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.directory.orphans.places import place_of_manifest
 
 _PROMOTED: Final = frozenset({"not-promoted", "taken-name"})
 _LOST: Final = "version-lost"

@@ -20,7 +20,7 @@ from namespace_server.directory.backup import BackupRun, Restoration
 from namespace_server.directory.backup.run import FinishedBackup
 from namespace_server.directory.doctor import Examination
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 
 T, U, CLONE, DECLARED, PAST = ["g", "t"], ["g", "u"], ["g", "clone"], ["g", "declared"], ["g", "past"]

@@ -31,7 +31,7 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 

@@ -28,10 +28,11 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.gc.mark import find_orphans
+from namespace_server.directory.gc.mark_report import OrphanReport
 from namespace_server.directory.manifests import staged_bundles
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.directory.orphans import OrphanReport, find_orphans
-from tests.directory.collection.fences import fence
+from tests.directory.gc.fences import fence
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import QUIET, Ground, as_operation, rows
 from tests.emulators import Emulator

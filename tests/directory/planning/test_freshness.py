@@ -25,7 +25,7 @@ from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import too_old
 from namespace_server.directory.planning.plan_builder import AddedFiles
-from tests.directory.collection.fences import HOUR, WEEK, age, fence
+from tests.directory.gc.fences import HOUR, WEEK, age, fence
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
 from tests.storage.faults import FaultStore

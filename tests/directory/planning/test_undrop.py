@@ -24,7 +24,7 @@ from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import PURGING, TableEntry, changes_of
 from namespace_server.directory.model.errors import BatchUnknown
 from tests.directory.breaking import is_flip
-from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 

@@ -19,10 +19,10 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.apply import WRITER_LIBRARY
 from namespace_server.cli import cli
+from namespace_server.directory.gc.mark import find_orphans
 from namespace_server.directory.manifest_table.schema import COLLECTED, FENCE, READER_FLAGS_KEY, WRITER_FLAGS_KEY
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
-from namespace_server.directory.orphans import find_orphans
 from namespace_server.directory.root_check import RootCheck, RootReport
 from namespace_server.directory.root_check.exclusion import Racer, RacerOutcome, what_is_wrong
 from namespace_server.directory.root_check.report import ROOT_FINDINGS

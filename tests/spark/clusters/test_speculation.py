@@ -15,7 +15,7 @@ import lance
 import pytest
 
 from namespace_client.http import CatalogServer
-from tests.orphans import check_and_remove
+from tests.directory.gc.unreferenced import check_and_remove
 from tests.server.servers import REPOSITORY, ServerProcess
 from tests.spark.clusters.conftest import QUICK_START, SPARK_HOME, spark_process
 

@@ -16,8 +16,8 @@ from namespace_client.leases import Intent
 from namespace_client.staged_transaction import INTENT_AFTER
 from spark_catalog.sql.blocks import lance_transaction
 from spark_catalog.sql.sessions import Sessions, SqlSession
+from tests.directory.gc.unreferenced import check_and_remove, check_exact, list_orphans
 from tests.lossy_proxy import LossyProxy
-from tests.orphans import check_and_remove, check_exact, list_orphans
 from tests.running import running
 from tests.spark.sql.conftest import NewSession
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from spark_catalog import StreamWriter
-from tests.orphans import check_and_remove
+from tests.directory.gc.unreferenced import check_and_remove
 from tests.server.servers import REPOSITORY
 from tests.spark.streaming.conftest import Stream
 from tests.spark.streaming.dying_driver import load
