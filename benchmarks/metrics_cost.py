@@ -20,7 +20,7 @@ from benchmarks.support.servers import serve_ours
 from benchmarks.support.staging import flush_files
 from namespace_server.app import Application, create_app
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observability.metrics.measures import ServerMetrics
 from namespace_server.rest.identity import Authenticator
 
 CONNECTIONS = 8

@@ -5,12 +5,12 @@ data            operations on rows of its tables
 workers         processes that do the work on rows, and their pools
 credentials     storage options that clients are handed
 rest            the catalog over HTTP: routes, errors, middleware
+observability   metrics, traces, logs
 store           the external manifest store in a database; the only package that imports SQLAlchemy
 app             the ASGI application
 serving         listening, TLS, bounds of connections, signals, graceful shutdown
 cli             the command `lance-namespace`
 settings        its settings, from options, environment and file
 process         tuning of the garbage collector and the allocator, for a serving process
-logs            text and JSON logs
 secret_texts    parsing of texts that hold secrets, without showing them in errors
 """

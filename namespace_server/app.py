@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
 from namespace_server.maintenance.schedule import MaintenanceSchedule
-from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observability.access_log import AccessLog
+from namespace_server.observability.metrics.measures import ServerMetrics
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
-from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
@@ -27,8 +27,8 @@ from namespace_server.rest.service import CatalogService
 from table_data.requests.table_requests import TableRequest
 
 if TYPE_CHECKING:
+    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
-    from namespace_server.tracing import Tracing
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 

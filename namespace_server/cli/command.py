@@ -167,6 +167,6 @@ def _text(error: Exception) -> str:
 
 
 def _log(count: int) -> None:
-    from namespace_server.logs import configure_logs
+    from namespace_server.observability.logs import configure_logs
 
     configure_logs("info" if count == 1 else "debug", "text")

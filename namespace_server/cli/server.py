@@ -28,21 +28,21 @@ from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import NO_URL, Peer
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.logs import configure_logs
 from namespace_server.maintenance.schedule import MaintenanceSchedule
-from namespace_server.metrics.measures import ServerMetrics
-from namespace_server.metrics.scrapes import ScrapeListener
-from namespace_server.observation import SILENT, Observer
+from namespace_server.observability.access_log import AccessLog
+from namespace_server.observability.logs import configure_logs
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.observability.metrics.scrapes import ScrapeListener
+from namespace_server.observability.observation import SILENT, Observer
 from namespace_server.process import switch_often, tune_process
-from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import HostGuard, host_name, local_hosts
 from namespace_server.serving import Server
 from namespace_server.settings import Settings
 
 if TYPE_CHECKING:
+    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
-    from namespace_server.tracing import Tracing
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def _tracing(observer: Observer) -> Tracing | None:
     if not any(map(os.environ.get, _ENDPOINTS)):
         return None
     try:
-        from namespace_server.tracing import open_tracing  # with the SDK, which few servers need
+        from namespace_server.observability.tracing import open_tracing  # with the SDK, which few servers need
     except ImportError as error:
         raise refusal(f"{_ENDPOINTS[0]}: {error.name} is missing; install lance-namespace-server[otel]") from error
     return open_tracing(observer)

@@ -41,7 +41,7 @@ from namespace_server.directory.recovery.sweeper import Sweeper
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
 from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 from namespace_server.directory.verifying.verifier import Verifier
-from namespace_server.observation import SILENT, CatalogFigures, Observer
+from namespace_server.observability.observation import SILENT, CatalogFigures, Observer
 
 logger = logging.getLogger(__name__)
 

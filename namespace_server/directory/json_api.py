@@ -44,7 +44,7 @@ from namespace_server.directory.reading.response_cache import CachedResponse, Re
 from namespace_server.directory.references.change_context import ChangeContext, has_begun
 from namespace_server.directory.references.changes import CHANGES, make_once
 from namespace_server.directory.writable import check_writable
-from namespace_server.observation import SILENT, CatalogFigures, Observer
+from namespace_server.observability.observation import SILENT, CatalogFigures, Observer
 from namespace_server.outcomes import with_nothing_done
 from table_data.batch_operations import StagedOperation
 

@@ -15,7 +15,7 @@ from namespace_server.credentials.vending import VendingOptions, open_vendor
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.writable import check_root
-from namespace_server.observation import SILENT, Observer
+from namespace_server.observability.observation import SILENT, Observer
 
 _STORAGE = "storage."
 _VENDED = "vended."

@@ -25,6 +25,5 @@ and answers become bytes.
     errors          status and body of every failure
     identity        API keys
     header_names    names of our headers
-    access_log      one line a request, written by a thread of its own
     port            what is needed of a catalog
 """

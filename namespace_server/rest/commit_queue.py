@@ -22,7 +22,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.errors import BatchUnknown
-from namespace_server.observation import RequestTracing
+from namespace_server.observability.observation import RequestTracing
 from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.port import CatalogPort
 

@@ -21,7 +21,7 @@ from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read, require_not_newest
 from namespace_server.data.uploads import StagedUploads
-from namespace_server.observation import SILENT, Observer, PoolState
+from namespace_server.observability.observation import SILENT, Observer, PoolState
 from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody

@@ -47,7 +47,7 @@ from yarl import URL
 from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
-from namespace_server.observation import SILENT, ForwardingOutcome, Observer
+from namespace_server.observability.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.outcomes import NOTHING_DONE
 from namespace_server.rest.handed_on import HandedOn
 from namespace_server.rest.header_names import (

@@ -13,7 +13,7 @@ from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.observation import CatalogFigures
+from namespace_server.observability.observation import CatalogFigures
 from table_data.batch_operations import StagedOperation
 
 T = TypeVar("T")

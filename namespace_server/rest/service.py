@@ -19,10 +19,10 @@ from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.metrics.measures import ServerMetrics
-from namespace_server.observation import SILENT, Observer, RequestTracing, ServerState
+from namespace_server.observability.access_log import AccessLog
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.observability.observation import SILENT, Observer, RequestTracing, ServerState
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
-from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.errors import Misdirected
@@ -36,8 +36,8 @@ from namespace_server.rest.request.limits import RequestLimits
 from table_data.batch_operations import StagedOperation
 
 if TYPE_CHECKING:
+    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
-    from namespace_server.tracing import Tracing
 
 T = TypeVar("T")
 

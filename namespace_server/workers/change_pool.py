@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from namespace_server.observation import SILENT, Observer
+from namespace_server.observability.observation import SILENT, Observer
 from namespace_server.workers.process_pool import ProcessPool
 from namespace_server.workers.protocol import IN_FILE, Message
 from namespace_server.workers.spool import SpoolFile

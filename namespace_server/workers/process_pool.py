@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from namespace_server.observation import SILENT, Observer, PoolState
+from namespace_server.observability.observation import SILENT, Observer, PoolState
 from namespace_server.outcomes import with_nothing_done
 from namespace_server.workers.shares import Shares
 from namespace_server.workers.starter import WorkerStarter

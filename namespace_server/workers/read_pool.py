@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lance_namespace.errors import ThrottlingError
 
-from namespace_server.observation import SILENT, Observer
+from namespace_server.observability.observation import SILENT, Observer
 from namespace_server.workers.pipes import CHUNK, PipeEnd
 from namespace_server.workers.process_pool import ProcessPool, part_of_one
 from namespace_server.workers.protocol import Message

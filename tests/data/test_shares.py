@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import ThrottlingError
 
-from namespace_server.observation import PoolState
+from namespace_server.observability.observation import PoolState
 from namespace_server.workers import process_pool
 from namespace_server.workers.process_pool import default_share, part_of_one
 from namespace_server.workers.read_pool import ReadPool

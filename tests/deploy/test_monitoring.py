@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from lance_core.storage.wrappers.metered import KINDS, OUTCOMES
-from namespace_server.metrics.measures import PREFIX
-from namespace_server.observation import BatchOutcome, FlipOutcome, ForwardingOutcome
+from namespace_server.observability.metrics.measures import PREFIX
+from namespace_server.observability.observation import BatchOutcome, FlipOutcome, ForwardingOutcome
 from scripts import generate_metrics
 
 REPOSITORY = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.observation import BatchOutcome, FlipOutcome, Observer, Step
+from namespace_server.observability.observation import BatchOutcome, FlipOutcome, Observer, Step
 from tests.directory.tables import QUIET, Ground, rows
 from tests.directory.taken_names import take_name
 from tests.storage.faults import Fault, FaultStore

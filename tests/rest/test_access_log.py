@@ -15,7 +15,7 @@ import httpx
 
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.access_log import AccessLog, LoggedRequest
+from namespace_server.observability.access_log import AccessLog, LoggedRequest
 from namespace_server.rest.identity import Authenticator
 from tests.running import serving
 
@@ -97,7 +97,7 @@ def test_a_full_disk_is_waited_for() -> None:
 
 
 def test_what_could_not_be_kept_is_counted(monkeypatch: Any) -> None:
-    monkeypatch.setattr("namespace_server.rest.access_log._CAPACITY", 5)
+    monkeypatch.setattr("namespace_server.observability.access_log._CAPACITY", 5)
     disk = Disk()
     log = AccessLog("text", Stream(disk))  # type: ignore[arg-type]
     log.start()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from namespace_server.app import create_app
-from namespace_server.rest.access_log import AccessLog
+from namespace_server.observability.access_log import AccessLog
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.wrong_keys import WrongKeys

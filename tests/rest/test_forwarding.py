@@ -29,7 +29,7 @@ from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import NO_URL, PEER_PROPERTY, Peer
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.observation import SILENT, ForwardingOutcome, Observer
+from namespace_server.observability.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.rest import forwarding
 from namespace_server.rest.forwarding import Forwarding
 from namespace_server.rest.identity import Authenticator

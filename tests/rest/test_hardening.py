@@ -23,9 +23,9 @@ from lance_namespace.errors import ServiceUnavailableError
 from namespace_server.directory import json_api
 from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observability.access_log import AccessLog
+from namespace_server.observability.metrics.measures import ServerMetrics
 from namespace_server.rest import service
-from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.serving import ServingOptions
 from tests.directory.releases import make_newer

@@ -14,7 +14,7 @@ from lance_namespace.errors import ServiceUnavailableError
 from prometheus_client import CollectorRegistry, Counter
 
 from namespace_server.cli import server as server_command
-from namespace_server.metrics.scrapes import ScrapeListener
+from namespace_server.observability.metrics.scrapes import ScrapeListener
 from namespace_server.rest.errors import render_error, status_of
 from namespace_server.rest.header_names import SINGLE
 from namespace_server.rest.identity import Authenticator

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.metrics.measures import ServerMetrics
-from namespace_server.observation import CollectionRun
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.observability.observation import CollectionRun
 from namespace_server.rest.identity import Authenticator
 from scripts import generate_metrics
 from tests.rest.conftest import EchoCatalog, RunningServer, Serve

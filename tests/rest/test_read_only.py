@@ -20,8 +20,8 @@ from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.maintenance.schedule import MaintenanceSchedule
-from namespace_server.metrics.measures import ServerMetrics
-from namespace_server.observation import CollectionRun, Observer
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.observability.observation import CollectionRun, Observer
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from tests.rest.conftest import EchoCatalog, RunningServer

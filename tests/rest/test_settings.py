@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from namespace_server.logs import JsonFormatter
+from namespace_server.observability.logs import JsonFormatter
 from namespace_server.settings import Settings, explain, load_settings
 
 

@@ -20,9 +20,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from namespace_client.http import HttpClient
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.metrics.measures import ServerMetrics
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.observability.tracing import open_tracing
 from namespace_server.rest.identity import Authenticator
-from namespace_server.tracing import open_tracing
 from tests.rest.conftest import RunningServer
 
 ARROW = {"content-type": "application/vnd.apache.arrow.stream"}

@@ -57,8 +57,8 @@ from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.directory.verifying.verifier import Verifier
-from namespace_server.observation import FlipOutcome as ObservedOutcome
-from namespace_server.observation import Observer
+from namespace_server.observability.observation import FlipOutcome as ObservedOutcome
+from namespace_server.observability.observation import Observer
 
 logger = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
 from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.directory.verifying.verifier import Verifier
-from namespace_server.observation import SILENT, BatchOutcome, Observer
+from namespace_server.observability.observation import SILENT, BatchOutcome, Observer
 from namespace_server.outcomes import with_nothing_done
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.observation import SILENT, Observer
+from namespace_server.observability.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.manifests.manifest_cache import ManifestCache
 from namespace_server.directory.manifests.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.observation import CacheState, HitCount
+from namespace_server.observability.observation import CacheState, HitCount
 
 _OVERHEAD: Final = 384
 """Bytes that an entry takes beside its transaction; measured."""

@@ -13,7 +13,7 @@ from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.manifests.quarantine import Quarantine
 from namespace_server.directory.manifests.sized_cache import SizedCache
 from namespace_server.directory.model.entries import VersionEntry, place_of
-from namespace_server.observation import CacheState, HitCount
+from namespace_server.observability.observation import CacheState, HitCount
 
 CacheKey = tuple[str, str | None, int, str]
 """Location, branch, version and SHA-256: the place of a manifest and its content."""

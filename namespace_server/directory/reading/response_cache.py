@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from namespace_server.answer import Answer
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.observation import CacheState, HitCount
+from namespace_server.observability.observation import CacheState, HitCount
 
 CACHE_BYTES: Final = 64 << 20
 MAX_KEY_BYTES: Final = 4 << 10

@@ -37,7 +37,7 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.recommits import Recommits, Unmanaged
-from namespace_server.observation import SILENT, Observer
+from namespace_server.observability.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)
 

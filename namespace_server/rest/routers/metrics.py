@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.responses import Response
 
-from namespace_server.metrics.measures import CONTENT_TYPE
+from namespace_server.observability.metrics.measures import CONTENT_TYPE
 from namespace_server.rest.errors import RouteNotFound
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.routing import Handler, get

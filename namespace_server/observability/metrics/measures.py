@@ -17,9 +17,9 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from namespace_server.metrics.distributions import Distributions, Observe
-from namespace_server.metrics.state import StateCollector
-from namespace_server.observation import (
+from namespace_server.observability.metrics.distributions import Distributions, Observe
+from namespace_server.observability.metrics.state import StateCollector
+from namespace_server.observability.observation import (
     BatchOutcome,
     CollectionRun,
     FlipOutcome,

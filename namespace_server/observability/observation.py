@@ -1,6 +1,6 @@
 """What a server reports of its work: as it happens, to an `Observer`, and as its state when it is asked for.
 
-This module measures nothing and needs no library of metrics. `namespace_server.metrics` does.
+This module measures nothing and needs no library of metrics. `namespace_server.observability.metrics` does.
 """
 
 from __future__ import annotations

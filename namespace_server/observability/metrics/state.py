@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from namespace_server.observation import CatalogFigures, PoolState, ServerState
+from namespace_server.observability.observation import CatalogFigures, PoolState, ServerState
 
 
 class StateCollector(Collector):

@@ -20,7 +20,14 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from namespace_server.observation import BatchOutcome, CollectionRun, FlipOutcome, ForwardingOutcome, Observer, Step
+from namespace_server.observability.observation import (
+    BatchOutcome,
+    CollectionRun,
+    FlipOutcome,
+    ForwardingOutcome,
+    Observer,
+    Step,
+)
 
 T = TypeVar("T")
 
