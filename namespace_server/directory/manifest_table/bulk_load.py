@@ -27,10 +27,6 @@ from namespace_server.directory.manifest_table.row_codec import (
     decode_row,
     decode_version,
 )
-from namespace_server.directory.model.collections.layered_map import LayeredMap
-from namespace_server.directory.model.collections.sorted_names import SortedNames
-from namespace_server.directory.model.collections.version_columns import VersionBlock, VersionColumns, join_columns
-from namespace_server.directory.model.collections.version_index import Chain, Segment
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
     INTENT_PREFIX,
@@ -56,6 +52,10 @@ from namespace_server.directory.model.object_ids import (
     parse_id,
     unescape_branch,
 )
+from namespace_server.directory.model.persistent.layered_map import LayeredMap
+from namespace_server.directory.model.persistent.sorted_names import SortedNames
+from namespace_server.directory.model.persistent.version_columns import VersionBlock, VersionColumns, join_columns
+from namespace_server.directory.model.persistent.version_index import Chain, Segment
 from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
-from namespace_server.directory.model.collections.version_columns import (
+from namespace_server.directory.model.entries import HASH_DIGITS, digest_path
+from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, parse_id
+from namespace_server.directory.model.persistent.version_columns import (
     HAS_E_TAG,
     HAS_HASH,
     HAS_TRANSACTION,
@@ -23,8 +25,6 @@ from namespace_server.directory.model.collections.version_columns import (
     STAGED_ELSEWHERE,
     VersionColumns,
 )
-from namespace_server.directory.model.entries import HASH_DIGITS, digest_path
-from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, parse_id
 
 _FIELDS: Final = pa.schema(
     [

@@ -17,7 +17,7 @@ results           what operations answer: the form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot
-collections       the persistent collections underneath: of entries, of names, of the versions of a branch
+persistent        immutable collections underneath: of entries, of names, of the versions of a branch
 limits            bounds on what one request may hold
 errors            the namespace errors that the catalog raises
 """

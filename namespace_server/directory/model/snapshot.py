@@ -8,7 +8,6 @@ from typing import Final
 
 import orjson
 
-from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     REMOVED,
@@ -21,6 +20,7 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId, version_object_id
+from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Children, StoredTable
 from namespace_server.directory.model.state_editor import apply_changes
 

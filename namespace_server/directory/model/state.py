@@ -9,10 +9,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from immutables import Map
 
-from namespace_server.directory.model.collections.layered_map import LayeredMap
-from namespace_server.directory.model.collections.sorted_names import SortedNames
-from namespace_server.directory.model.collections.version_columns import NOT_STORED
-from namespace_server.directory.model.collections.version_index import Chain
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
     INTENT_PREFIX,
@@ -37,6 +33,10 @@ from namespace_server.directory.model.object_ids import (
     parse_version,
     unescape_branch,
 )
+from namespace_server.directory.model.persistent.layered_map import LayeredMap
+from namespace_server.directory.model.persistent.sorted_names import SortedNames
+from namespace_server.directory.model.persistent.version_columns import NOT_STORED
+from namespace_server.directory.model.persistent.version_index import Chain
 
 LONG_RESULTS: Final = 4_096
 """Results of a batch of more bytes than this are compressed in memory."""

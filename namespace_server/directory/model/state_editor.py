@@ -8,8 +8,6 @@ from typing import Final
 
 from immutables import Map
 
-from namespace_server.directory.model.collections.version_columns import NOT_STORED
-from namespace_server.directory.model.collections.version_index import Chain
 from namespace_server.directory.model.collector_rows import CollectorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
@@ -24,6 +22,8 @@ from namespace_server.directory.model.entries import (
     place_of,
 )
 from namespace_server.directory.model.object_ids import ObjectId, parse_id, version_object_id
+from namespace_server.directory.model.persistent.version_columns import NOT_STORED
+from namespace_server.directory.model.persistent.version_index import Chain
 from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,

@@ -18,12 +18,12 @@ from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.manifest_table.table import CatalogHistoryEntry
 from namespace_server.directory.manifests.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
-from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collector_rows import IntendedChain
 from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.history import outline_of_record
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
+from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
 from namespace_server.directory.reading import references, table_versions, transactions

@@ -9,7 +9,6 @@ from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError
 
 from namespace_server.directory.manifest_table.bulk_load import BulkLoader
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
-from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -19,6 +18,7 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import CatalogState
 from namespace_server.directory.reading import objects as reads

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from namespace_server.directory.model.collections.layered_map import LayeredMap
+from namespace_server.directory.model.persistent.layered_map import LayeredMap
 
 KEYS = st.integers(0, 12)
 STEPS = st.lists(st.tuples(KEYS, st.none() | st.integers()), max_size=40)

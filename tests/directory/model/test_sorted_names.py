@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from namespace_server.directory.model.collections import sorted_names
-from namespace_server.directory.model.collections.sorted_names import LEAF_LIMIT, NODE_LIMIT, SortedNames
+from namespace_server.directory.model.persistent import sorted_names
+from namespace_server.directory.model.persistent.sorted_names import LEAF_LIMIT, NODE_LIMIT, SortedNames
 
 NAMES = st.text("ab c\u00e9$\U0001f600\uffee", max_size=4)
 """Short, of few characters: names come again, and some lie next to each other."""

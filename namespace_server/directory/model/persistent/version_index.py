@@ -10,14 +10,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from namespace_server.directory.model.collections.version_columns import (
+from namespace_server.directory.model.entries import VersionEntry
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.persistent.version_columns import (
     NOT_STORED,
     VersionBlock,
     columns_of,
     join_columns,
 )
-from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.object_ids import ObjectId
 
 PACK_AT: Final = 256
 """From so many newer entries on, a chain moves them to columns."""
