@@ -11,7 +11,7 @@ from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
 from namespace_server.directory.manifest_table.unlisted_tables import listed_tables
 from namespace_server.directory.manifests.stored_versions import dataset_versions
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
-from namespace_server.directory.model.identifiers import check_id
+from namespace_server.directory.model.naming_rules import check_id
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot

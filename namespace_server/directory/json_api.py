@@ -32,13 +32,13 @@ from namespace_server.directory.model.operations import Batch, DeclareTable, Ope
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.requests import PathResolver, RequestRules
-from namespace_server.directory.model.row_changes import row_operations
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.model.staged_operations import row_operations
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.properties import open_catalog, storage_options
 from namespace_server.directory.reading import commit_results as answers
 from namespace_server.directory.reading.adopting_reads import answer_as_of, answer_unless_missing, newest_snapshot
-from namespace_server.directory.reading.objects import READS
+from namespace_server.directory.reading.descriptions import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.references.change_context import ChangeContext, has_begun

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from namespace_server.data.request_checks import change_type, checked, read_type
 from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.batch_requests import CALLS
-from namespace_server.directory.reading.objects import READS
+from namespace_server.directory.reading.descriptions import READS
 from namespace_server.directory.references.changes import CHANGES
 from table_data.batch_operations import Json
 from table_data.requests.table_requests import CreateTable

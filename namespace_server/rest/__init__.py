@@ -18,7 +18,7 @@ and answers become bytes.
     service         what all routes share: the catalog, threads, the newest snapshot
     data_service    operations on rows, admitted within bounds
     forwarding      hands changes to the server that commits
-    handed_on       what came of a change that was to be handed on
+    forwarding_result  the result of forwarding a change
     commit_queue    groups of changes and the threads that commit them
     models          pydantic models: our additions to the published ones, query parameters
     responses       headers and bodies of successes

@@ -49,7 +49,7 @@ from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observability.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.outcomes import NOTHING_DONE
-from namespace_server.rest.handed_on import HandedOn
+from namespace_server.rest.forwarding_result import HandedOn
 from namespace_server.rest.header_names import (
     ANSWERED_BY,
     CATALOG_VERSION,

@@ -26,7 +26,7 @@ from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.outcomes import before_commit
 from namespace_server.rest.errors import ForwardingUnknown, Misdirected
 from namespace_server.rest.exchange import Exchange, QueryModel
-from namespace_server.rest.handed_on import HandedOn
+from namespace_server.rest.forwarding_result import HandedOn
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query

@@ -27,7 +27,7 @@ from lance_core.data import schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
-from namespace_server.directory.doctor.examination import Examination
+from namespace_server.directory.doctor.run import Examination
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import as_operation
 from tests.emulators import Wsgi, s3_service

@@ -14,7 +14,7 @@ rename            `RenameIfAbsent`
 lock              `CommitLock`
 external          `ExternalManifestHandler`
 manifest_store    the interface of external manifest stores
-exclusion         base class of the stores that handlers return
+exclusive_store   base class of the stores that handlers return
 slots             which names are claimed under which number
 """
 

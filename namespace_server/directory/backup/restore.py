@@ -33,7 +33,7 @@ from namespace_server.directory.backup.records import (
     manifest_key,
     read_inventory,
 )
-from namespace_server.directory.backup.restored import (
+from namespace_server.directory.backup.relocated_catalog import (
     RestoredManifest,
     mended_manifest,
     mended_reference,

@@ -19,16 +19,6 @@ from lance_core.versions import find_latest
 from namespace_server.directory.backup.copies import Copies
 from namespace_server.directory.backup.external_blobs import check_external, external_places
 from namespace_server.directory.backup.logs import LogCompacted, capture, log_state
-from namespace_server.directory.backup.needs import (
-    References,
-    VersionNeeds,
-    chosen_versions,
-    further_roots,
-    needed_files,
-    needs_of,
-    read_references,
-    what_is_lost,
-)
 from namespace_server.directory.backup.records import (
     FILES,
     INVENTORIES,
@@ -45,6 +35,16 @@ from namespace_server.directory.backup.records import (
     read_inventory,
     state_of,
     version_of,
+)
+from namespace_server.directory.backup.required_files import (
+    References,
+    VersionNeeds,
+    chosen_versions,
+    further_roots,
+    needed_files,
+    needs_of,
+    read_references,
+    what_is_lost,
 )
 from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
 from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row

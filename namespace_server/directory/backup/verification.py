@@ -34,8 +34,8 @@ from namespace_server.directory.backup.records import (
     readable_records,
     record_key,
 )
+from namespace_server.directory.backup.relocated_catalog import mended_manifest
 from namespace_server.directory.backup.restore import load_backed_up, read_manifest, roots_below
-from namespace_server.directory.backup.restored import mended_manifest
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 

@@ -18,8 +18,8 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import AlreadyExists, LanceCoreError
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.versions import find_contents
-from namespace_server.directory.doctor.examination import Examination
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
+from namespace_server.directory.doctor.run import Examination
 from namespace_server.directory.gc.directories import place_of_manifest
 from namespace_server.directory.manifests.manifest_reader import is_row
 from namespace_server.directory.model.entries import VersionEntry

@@ -12,7 +12,7 @@ from lance_core.format.naming import BRANCHES_DIRECTORY, VERSIONS_DIRECTORY, joi
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import DEREGISTERED, VersionEntry
 from namespace_server.directory.model.errors import table_not_found
-from namespace_server.directory.model.identifiers import is_managed_location
+from namespace_server.directory.model.naming_rules import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
     BACKUP_NOTE,

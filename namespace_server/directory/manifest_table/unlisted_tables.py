@@ -16,7 +16,7 @@ from lance_core.versions import find_latest
 from namespace_server.directory.manifest_table.newest_version import NewestVersion
 from namespace_server.directory.model.entries import TableEntry, changes_of
 from namespace_server.directory.model.errors import CatalogDamaged, RootBeingRestored, TablesWithoutCatalog
-from namespace_server.directory.model.identifiers import is_managed_location
+from namespace_server.directory.model.naming_rules import is_managed_location
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE, RESTORE_CLAIM
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import CatalogState

@@ -1,7 +1,7 @@
 """Immutable values of the catalog. No I/O.
 
 object_ids        how namespaces, tables, versions and records are named
-identifiers       what may be a name, and where a table may live
+naming_rules      checks of names and of locations of tables
 elapsed           the clock of ages
 integers          the range of integers
 idempotency_key   what may be an idempotency key; whether it was used is checked in `planning.planner`
@@ -10,7 +10,7 @@ operations        the typed operations that a batch consists of
 request_fields    the fields of JSON requests, with their types
 requests          single operations of JSON requests; checks form only
 batch_requests    the operations of calls that commit a batch
-row_changes       what work on rows is committed with, as operations
+staged_operations operations from work on rows, which come from a worker
 entries           what the catalog holds: namespaces, tables, versions, batch records
 history           what the history of the catalog tells of a batch
 results           what operations answer: the form on the wire and in records

@@ -7,7 +7,7 @@ from typing import Final
 
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
-from namespace_server.directory.model import identifiers
+from namespace_server.directory.model import naming_rules
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import EndIntent, IntendedTable, RegisterIntent
@@ -52,7 +52,7 @@ def _intended_table(request: Request, rules: RequestRules) -> IntendedTable:
     if given is not None:
         if location is None:
             raise InvalidInputError(f"table {join(target)}: location {shown(given)} lies outside the catalog root")
-        identifiers.check_registered_location(location)
+        naming_rules.check_registered_location(location)
     if version is not None and version < 1:
         raise InvalidInputError(f"read_version: expected a table version, from 1 on, found {version}")
     return IntendedTable(target, branch(request), location, version or 0)

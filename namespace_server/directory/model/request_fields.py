@@ -12,7 +12,7 @@ from typing import TypeGuard, TypeVar
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 
 from lance_core.format.refs import check_branch_name, check_tag_name
-from namespace_server.directory.model import identifiers
+from namespace_server.directory.model import naming_rules
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.integers import MAX_INT64, is_int64
 from namespace_server.directory.model.limits import Limits, utf8_length
@@ -146,7 +146,7 @@ def branch(request: Request, field: str = "branch") -> str | None:
     name = text(request, field)
     if name is None or name == "main":
         return None
-    identifiers.check_branch(name)
+    naming_rules.check_branch(name)
     return name
 
 

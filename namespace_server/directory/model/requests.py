@@ -20,7 +20,7 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from lance_core.format.decoding import decode_message
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_server.directory.model import identifiers
+from namespace_server.directory.model import naming_rules
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ObjectId, join
@@ -109,7 +109,7 @@ class RequestRules:
 def create_namespace(request: Request, rules: RequestRules) -> CreateNamespace:
     """CreateNamespaceRequest."""
     target = object_id(request, "namespace")
-    identifiers.check_new_id(target, "namespace")
+    naming_rules.check_new_id(target, "namespace")
     modes = {"create": CreateMode.CREATE, "existok": CreateMode.EXIST_OK, "overwrite": CreateMode.OVERWRITE}
     return CreateNamespace(
         target,
@@ -142,14 +142,14 @@ def declared_table(
     target: ObjectId, wanted: str | None, properties: Mapping[str, str], rules: RequestRules, *, vends: bool = True
 ) -> DeclareTable:
     """The declaration of a table at the location that is wanted, or at a new one."""
-    identifiers.check_new_id(target, "table", implicit_namespaces=rules.implicit_namespaces)
+    naming_rules.check_new_id(target, "table", implicit_namespaces=rules.implicit_namespaces)
     if wanted is None:
-        location = identifiers.new_location(target)
+        location = naming_rules.new_location(target)
     else:
         key = rules.paths.location_key(wanted)
         if key is None:
             raise InvalidInputError(f"table {join(target)}: location {shown(wanted)} lies outside the catalog root")
-        identifiers.check_location(key, target)
+        naming_rules.check_location(key, target)
         location = key
     return DeclareTable(
         target,
@@ -164,9 +164,9 @@ def declared_table(
 def register_table(request: Request, rules: RequestRules) -> RegisterTable:
     """RegisterTableRequest."""
     target = table_id(request)
-    identifiers.check_new_id(target, "table")
+    naming_rules.check_new_id(target, "table")
     location = text(request, "location", required=True) or ""
-    identifiers.check_registered_location(location)
+    naming_rules.check_registered_location(location)
     overwrite = choice(request, "mode", {"create": False, "overwrite": True}, default=False)
     return RegisterTable(target, location, _properties(request, "properties", rules), overwrite)
 
@@ -186,17 +186,17 @@ def undrop_table(request: Request, _rules: RequestRules) -> UndropTable:
     source = table_id(request)
     if request.get("new_id") is None:
         target = source
-        identifiers.check_id(target, "table")
+        naming_rules.check_id(target, "table")
     else:
         target = object_id(request, "new", "new_id")
-        identifiers.check_new_id(target, "table")
+        naming_rules.check_new_id(target, "table")
     return UndropTable(source, target, text(request, "tombstone_id"))
 
 
 def undrop_namespace(request: Request, _rules: RequestRules) -> UndropNamespace:
     """Ours: a namespace that was dropped with what it held."""
     target = object_id(request, "namespace")
-    identifiers.check_id(target, "namespace")
+    naming_rules.check_id(target, "namespace")
     return UndropNamespace(target)
 
 
@@ -232,7 +232,7 @@ def rename_table(request: Request, _rules: RequestRules) -> RenameTable:
     if request.get("new_namespace_id") is not None:
         parent = object_id(request, "new", "new_namespace_id") or parent
     target = (*parent, text(request, "new_table_name", required=True) or "")
-    identifiers.check_new_id(target, "table")
+    naming_rules.check_new_id(target, "table")
     return RenameTable(source, target)
 
 
@@ -279,7 +279,7 @@ def delete_table_versions(request: Request, _rules: RequestRules) -> DeleteTable
         if start is None or end is None or start < 0 or 0 <= end < start:
             raise InvalidInputError(f"ranges: expected 0 <= start_version <= end_version, found {start} and {end}")
         parsed.append((start, end))
-    return DeleteTableVersions(target, branch(request), tuple(parsed), identifiers.new_location(target))
+    return DeleteTableVersions(target, branch(request), tuple(parsed), naming_rules.new_location(target))
 
 
 def commit_transaction(request: Request, rules: RequestRules) -> CommitTransaction:

@@ -3,7 +3,7 @@
 planner               plans a batch, operation by operation; checks idempotency keys against committed batches
 plan_builder          the plan under construction
 planning_context      the port through which planning reads manifests
-objects               operations on namespaces and tables
+namespaces_and_tables operations on namespaces and tables
 table_versions        operations on table versions: create, delete, assert
 transactions          the commit of a transaction onto the head
 references            operations on branches and tags

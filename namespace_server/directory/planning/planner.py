@@ -47,7 +47,7 @@ from namespace_server.directory.model.operations import (
 )
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning import objects, references, table_versions, transactions
+from namespace_server.directory.planning import namespaces_and_tables, references, table_versions, transactions
 from namespace_server.directory.planning.intents import plan_intent
 from namespace_server.directory.planning.pins import plan_pin
 from namespace_server.directory.planning.plan_builder import (
@@ -129,11 +129,11 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
         case (
             CreateNamespace() | DropNamespace() | DeregisterTable() | DropTable() | RenameTable() | SetTableProperties()
         ):
-            return objects.plan_object(builder, operation)
+            return namespaces_and_tables.plan_object(builder, operation)
         case DeclareTable():
-            return objects.declare_table(builder, index, operation)
+            return namespaces_and_tables.declare_table(builder, index, operation)
         case RegisterTable():
-            return objects.register_table(builder, index, operation)
+            return namespaces_and_tables.register_table(builder, index, operation)
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
         case SetPin() | RemovePin():

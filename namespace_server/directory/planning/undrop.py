@@ -10,7 +10,11 @@ from namespace_server.directory.model.entries import DROPPED, RecordEntry, Table
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import UndropNamespace, UndropTable
 from namespace_server.directory.model.results import OperationResult
-from namespace_server.directory.planning.objects import require_unused_location, require_vacant, with_properties
+from namespace_server.directory.planning.namespaces_and_tables import (
+    require_unused_location,
+    require_vacant,
+    with_properties,
+)
 from namespace_server.directory.planning.plan_builder import DroppedTables, PlanBuilder, TableBeforeDrop
 
 

@@ -2,7 +2,7 @@
 
 read_context      one snapshot for one answer; notes what the answer depends on
 adopting_reads    snapshots and answers that adopt what others committed above a head
-objects           answers about namespaces, tables and the catalog
+descriptions      answers about namespaces, tables and the catalog
 table_versions    answers about table versions
 references        answers about tags and branches
 transactions      answers about transactions and batches

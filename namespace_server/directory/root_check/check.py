@@ -13,7 +13,7 @@ from lance_core.errors import StorageError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.root_check.catalog import look_at_catalog
-from namespace_server.directory.root_check.exclusion import check_exclusion, check_replacement
+from namespace_server.directory.root_check.exclusive_writes import check_exclusion, check_replacement
 from namespace_server.directory.root_check.probes import (
     check_access,
     check_conditional_delete,

@@ -21,7 +21,7 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import CatalogState
-from namespace_server.directory.reading import objects as reads
+from namespace_server.directory.reading import descriptions as reads
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
 

@@ -126,7 +126,7 @@ class TestDrop:
     ) -> None:
         declare(ground)
         ground.call("drop_table", id=T)
-        monkeypatch.setattr("namespace_server.directory.model.identifiers.new_location", lambda _: PLACE)
+        monkeypatch.setattr("namespace_server.directory.model.naming_rules.new_location", lambda _: PLACE)
 
         with pytest.raises(InvalidInputError, match=DROPPED):
             ground.call("declare_table", id=T)

@@ -24,7 +24,7 @@ from namespace_server.directory.manifest_table.schema import COLLECTED, FENCE, R
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.root_check import RootCheck, RootReport
-from namespace_server.directory.root_check.exclusion import Racer, RacerOutcome, what_is_wrong
+from namespace_server.directory.root_check.exclusive_writes import Racer, RacerOutcome, what_is_wrong
 from namespace_server.directory.root_check.report import ROOT_FINDINGS
 from tests.directory.releases import make_newer
 from tests.directory.root_check.broken_stores import BROKEN

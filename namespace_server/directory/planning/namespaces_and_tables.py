@@ -14,7 +14,7 @@ from lance_namespace.errors import (
 
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, NamespaceEntry, RecordEntry, TableEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found, table_exists
-from namespace_server.directory.model.identifiers import is_managed_location
+from namespace_server.directory.model.naming_rules import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     CreateMode,

@@ -9,7 +9,7 @@ import pytest
 from lance.namespace import DirectoryNamespace as StockNamespace
 from lance_namespace.errors import InvalidInputError
 
-from namespace_server.directory.model.identifiers import check_new_id, check_new_name
+from namespace_server.directory.model.naming_rules import check_new_id, check_new_name
 from namespace_server.directory.namespace import DirectoryNamespace
 
 ALIKE = {

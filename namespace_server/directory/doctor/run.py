@@ -17,7 +17,7 @@ from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.doctor.catalog import check_kept, check_locations, check_staging, check_versions
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
-from namespace_server.directory.doctor.kept import check_kept_tables
+from namespace_server.directory.doctor.retained_versions import check_kept_tables
 from namespace_server.directory.doctor.tables import TableExamination
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import table_not_found
