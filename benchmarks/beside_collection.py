@@ -19,7 +19,7 @@ from benchmarks.support.staging import Template, flush_files, write_template
 from benchmarks.support.transactions import TransactionWriter
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.collecting import NICENESS
+from namespace_server.background.gc import NICENESS
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.namespace import DirectoryNamespace

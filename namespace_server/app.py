@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
-from namespace_server.maintenance.schedule import MaintenanceSchedule
+from namespace_server.background.maintenance import MaintenanceSchedule
 from namespace_server.observability.access_log import AccessLog
 from namespace_server.observability.metrics.measures import ServerMetrics
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch

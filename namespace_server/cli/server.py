@@ -21,14 +21,14 @@ from lance_core.amounts import counted
 from lance_core.errors import LanceCoreError
 from lance_core.storage.opening import shown_uri
 from namespace_server.app import create_app
+from namespace_server.background.gc import CollectionSchedule
+from namespace_server.background.maintenance import MaintenanceSchedule
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
 from namespace_server.cli.progress import ProgressLine
-from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import NO_URL, Peer
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.observability.access_log import AccessLog
 from namespace_server.observability.logs import configure_logs
 from namespace_server.observability.metrics.measures import ServerMetrics

@@ -34,10 +34,10 @@ from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.recovery.background import Recovery
 from namespace_server.directory.recovery.backup_note import BackupNote
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
-from namespace_server.directory.recovery.sweeper import Sweeper
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
 from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 from namespace_server.directory.verifying.verifier import Verifier
@@ -131,7 +131,7 @@ class StoredCatalog:
             CommitLimits(self.group_limit, options.tries, options.fenced),
             observer,
         )
-        self.sweeper = Sweeper(
+        self.recovery = Recovery(
             store,
             self.table,
             self.committer,
@@ -159,11 +159,11 @@ class StoredCatalog:
 
     def start(self) -> None:
         """Begin to sweep in the background (M7). Every read and every commit does so too."""
-        self.sweeper.start()
+        self.recovery.start()
 
     def close(self) -> None:
         """Stop the sweeper after a last sweep and release the store."""
-        self.sweeper.stop()
+        self.recovery.stop()
         self.store.close()
 
     def snapshot(self, at: int | None = None) -> CatalogSnapshot:
@@ -297,19 +297,19 @@ class StoredCatalog:
         Raises nothing: what cannot be done now is left to the sweep, and to the next commit on the branch.
         """
         try:
-            self.sweeper.remove_branches(records, self.table.current)
+            self.recovery.remove_branches(records, self.table.current)
             self.flush_record_housekeeping()
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("records of deleted branches are left to the sweep: %s", error)
 
     def finish_batches(self, batches: Iterable[str]) -> None:
-        """Finish the open records of batches; see `Sweeper.finish_batches`."""
-        self.sweeper.finish_batches(batches)
+        """Finish the open records of batches; see `Recovery.finish_batches`."""
+        self.recovery.finish_batches(batches)
 
     def flush_record_housekeeping(self) -> None:
         """Do the record maintenance that waits; see `Committer.flush_record_housekeeping`."""
         self.committer.flush_record_housekeeping()
 
     def sweep(self) -> None:
-        """Sweep once; see `Sweeper.sweep`."""
-        self.sweeper.sweep()
+        """Sweep once; see `Recovery.sweep`."""
+        self.recovery.sweep()

@@ -1,6 +1,5 @@
 """Maintenance of the tables of a catalog by policy: many small commits, each rebased or given up like any other.
 
-schedule   runs in the background of a server, once in each period
 run        `Maintenance`: looks at the tables, and works on those that are worth it
 fragments  which fragments of a version are worth rewriting; pure
 report     what a run did, as values, JSON and text

@@ -16,10 +16,10 @@ import pytest
 
 from lance_core.storage.memory import MemoryStore
 from namespace_server.app import create_app
-from namespace_server.collecting import CollectionSchedule
+from namespace_server.background.gc import CollectionSchedule
+from namespace_server.background.maintenance import MaintenanceSchedule
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.observability.metrics.measures import ServerMetrics
 from namespace_server.observability.observation import CollectionRun, Observer
 from namespace_server.read_only import ReadOnlySwitch

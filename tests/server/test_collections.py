@@ -16,8 +16,8 @@ from lance_namespace import CreateNamespaceRequest
 from typer.testing import CliRunner
 
 from lance_core.storage.local import LocalStore
+from namespace_server.background.gc import CollectionSchedule
 from namespace_server.cli import cli
-from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.namespace import DirectoryNamespace
 
 
@@ -122,7 +122,7 @@ def test_a_process_that_dies_while_it_reports_is_told(
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\nprintf '{output}'; echo killed >&2; exit 137\n")
     program.chmod(0o755)
-    monkeypatch.setattr("namespace_server.collecting.sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.setattr("namespace_server.background.gc.sys", SimpleNamespace(executable=str(program)))
     schedule(tmp_path)._collect()
     assert "collection failed with status 137: killed" in caplog.text
 

@@ -512,13 +512,13 @@ def test_the_time_of_a_backup_is_noted_at_the_root_for_its_servers(tmp_path: Pat
     ground = Ground(tmp_path / "root")
     ground.make_namespace("g")
     assert ground.catalog.state().backed_up_at is None
-    assert ground.catalog.sweeper.sweep_in_background()
+    assert ground.catalog.recovery.sweep_in_background()
     done = BackupRun(ground.catalog, LocalStore(tmp_path / "backups", "none")).make()
 
     later = ground.again()
     later.catalog.snapshot()
     assert later.catalog.state().backed_up_at is None  # no look at storage
-    assert later.catalog.sweeper.sweep_in_background()
+    assert later.catalog.recovery.sweep_in_background()
     assert later.catalog.state().backed_up_at == done.record.created_ms / 1_000
     note = later.catalog.backup_note
     note.write(1.0)  # an older one that ends later

@@ -332,7 +332,7 @@ class TestExpiry:
         newest = max((record.timestamp_ms for record in ground.catalog.snapshot().records()), default=0)
         while ground.catalog.table.clock.time_ms() <= newest:
             continue
-        ground.catalog.sweeper._last_expiry = -math.inf
+        ground.catalog.recovery._last_expiry = -math.inf
         ground.catalog.sweep()
 
     def options(self, *, records: timedelta, stages: timedelta) -> Any:

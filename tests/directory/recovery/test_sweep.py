@@ -119,7 +119,7 @@ def test_records_of_servers_that_commit_are_left_to_them_for_a_while(
     removed: list[str] = []
     store.before(lambda verb, path: removed.append(path) if verb == "delete" and "_staging/" in path else None)
     now = [1000.0]
-    monkeypatch.setattr("namespace_server.directory.recovery.sweeper.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("namespace_server.directory.recovery.background.time.monotonic", lambda: now[0])
     peers = sweeper.catalog.table.peers
     monkeypatch.setattr(peers, "_clock", lambda: now[0])
 

@@ -14,7 +14,7 @@ import pytest
 from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.recovery import sweeper as sweeper_module
+from namespace_server.directory.recovery import background as background_module
 from tests.directory.tables import Ground
 
 BUSY = CatalogOptions(sweep_interval=timedelta(milliseconds=1))
@@ -35,7 +35,7 @@ if sys.argv[2] == "removed":
 
 def thread_of(ground: Ground) -> threading.Thread:
     ground.make_namespace("g")
-    thread = ground.catalog.sweeper._thread
+    thread = ground.catalog.recovery._thread
     assert thread is not None
     return thread
 
@@ -93,7 +93,7 @@ def test_a_root_that_is_removed_during_a_sweep(tmp_path: Path, monkeypatch: pyte
             gone.set()
         (ground.root / "_staging").mkdir(parents=True, exist_ok=True)
 
-    monkeypatch.setattr(ground.catalog.sweeper._lost_version, "compare", write_late)
+    monkeypatch.setattr(ground.catalog.recovery._lost_version, "compare", write_late)
     thread = thread_of(ground)
     made.set()
 
@@ -106,13 +106,13 @@ def test_a_root_that_is_removed_during_a_sweep(tmp_path: Path, monkeypatch: pyte
 def test_what_fails_because_the_process_ends_is_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sweeper = Ground(tmp_path / "root").catalog.sweeper
+    sweeper = Ground(tmp_path / "root").catalog.recovery
 
     def refuse() -> None:
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
     monkeypatch.setattr(sweeper, "sweep", refuse)
-    monkeypatch.setattr(sweeper_module, "_is_exiting", lambda: True)
+    monkeypatch.setattr(background_module, "_is_exiting", lambda: True)
 
     assert not sweeper.sweep_in_background()
     assert not caplog.records
@@ -127,7 +127,7 @@ def test_a_sweep_that_fails_is_followed_by_another(tmp_path: Path, monkeypatch: 
         if not swept.is_set():
             raise OSError("once")
 
-    monkeypatch.setattr(ground.catalog.sweeper, "sweep", fail_once)
+    monkeypatch.setattr(ground.catalog.recovery, "sweep", fail_once)
     thread = thread_of(ground)
 
     assert swept.wait(10)
@@ -148,7 +148,7 @@ def test_a_root_that_is_being_made_was_not_removed(tmp_path: Path, monkeypatch: 
         return current(table)
 
     monkeypatch.setattr(ManifestTable, "current", property(make_first))
-    assert ground.catalog.sweeper.sweep_in_background()
+    assert ground.catalog.recovery.sweep_in_background()
     assert ground.catalog.snapshot().version
 
 

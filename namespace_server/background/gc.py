@@ -19,9 +19,9 @@ from typing import Any, Final, cast
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
+from namespace_server.background.periods import claim_period
 from namespace_server.directory.model.root_layout import COLLECTION_PERIODS
 from namespace_server.observability.observation import SILENT, CollectionRun, Observer
-from namespace_server.periods import claim_period
 from namespace_server.read_only import NEVER_READ_ONLY
 
 _log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ import pytest
 
 from lance_core.storage.memory import MemoryStore
 from namespace_server.answer import Answer
+from namespace_server.background.maintenance import MaintenanceSchedule
+from namespace_server.background.periods import claim_period
 from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
-from namespace_server.maintenance.schedule import MaintenanceSchedule
-from namespace_server.periods import claim_period
 from tests.directory.gc.unreferenced import list_orphans
 from tests.directory.tables import Ground
 from tests.maintenance.tables import T, make_table
@@ -68,7 +68,7 @@ def test_a_failure_is_logged_and_the_next_run_comes(ground: Ground, caplog: pyte
             made.stop()
         raise RuntimeError("broken")
 
-    with caplog.at_level(logging.INFO, logger="namespace_server.maintenance.schedule"):
+    with caplog.at_level(logging.INFO, logger="namespace_server.background.maintenance"):
         asyncio.run(asyncio.wait_for(made.run(change), 60))
     assert asked == ["compact_table", "compact_table"]
     assert "maintenance failed" in caplog.text

@@ -1,6 +1,6 @@
 """The sweep: finishes, in the background, what this process and others left open (rule M7).
 
-One sweep takes the steps of `Sweeper.sweep` in order. A step that fails is logged and met again by the next sweep; it
+One sweep takes the steps of `Recovery.sweep` in order. A step that fails is logged and met again by the next sweep; it
 keeps no other step from being done. A problem that lasts is logged once, by the first sweep that meets it.
 """
 
@@ -48,7 +48,7 @@ EXPIRY_INTERVAL: Final = 60.0
 """Seconds between two looks for expired records, each of which reads all records."""
 
 
-class Sweeper:
+class Recovery:
     """Sweeps every `interval` in a thread of its own, from `start` to `stop`; never if the interval is 0.
 
     The thread also ends when the sweeper is dropped without `stop`, at the exit of the interpreter, and when a local
@@ -256,7 +256,7 @@ class Sweeper:
                 self._committer.flush_record_housekeeping(tries=None if self._stopped else _TRIES)
 
 
-def _run(reference: weakref.ref[Sweeper], wake: threading.Event, interval: float) -> None:
+def _run(reference: weakref.ref[Recovery], wake: threading.Event, interval: float) -> None:
     """The thread. While it waits it holds no reference to the sweeper, nor to the catalog behind it."""
     while not _is_exiting():
         sweeper = reference()

@@ -13,11 +13,11 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.answer import Answer
+from namespace_server.background.periods import claim_period
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
 from namespace_server.maintenance.run import Maintenance
-from namespace_server.periods import claim_period
 from namespace_server.read_only import NEVER_READ_ONLY
 from table_data.requests.table_requests import TableRequest
 
