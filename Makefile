@@ -20,7 +20,7 @@ help: ## show this list
 
 setup: $(STAMP) ## make .venv with everything in it, in exact versions
 
-$(STAMP): pyproject.toml requirements.txt scripts/setup.sh
+$(STAMP): pyproject.toml client/pyproject.toml requirements.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
 	@touch $@
 
@@ -50,7 +50,7 @@ test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL
 test-spark-versions: $(STAMP) ## SQL on the other supported versions of pyspark, installed into .cache (1 GB)
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && scripts/test_spark_versions.sh $(PYTHON_)
 
-test-install: ## install the wheel from the package index, with the newest and with the lowest of everything, and try it
+test-install: ## install the wheels with what they need from the package index, newest and lowest, and try them
 	@python3 scripts/try_install.py newest lowest
 
 fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a server over HTTP; an hour
@@ -100,12 +100,12 @@ tck-report: $(STAMP) ## run the conformance kit here and on pylance's own server
 locks: ## write requirements.txt again, with the hashes of all files, after a change of constraints.txt
 	@scripts/lock.sh
 
-dist: $(STAMP) ## build the wheel, with its bill of materials (CycloneDX) beside it, into dist
+dist: $(STAMP) ## build both wheels, with the bill of materials (CycloneDX) of a server, into dist
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME && scripts/dist.sh $(PYTHON_)
 
 audit: ## ask an advisory database about every distribution that is installed by us; exits 2 if there is none
 	@bin="$$(scripts/supply_chain.sh)" && "$$bin/python" scripts/audit.py "$$bin/pip-audit" requirements.txt deploy/container/requirements.txt
 
 clean: ## remove the environment and everything built
-	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf $(VENV) .cache build client/build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

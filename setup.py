@@ -1,60 +1,15 @@
 """What pyproject.toml cannot say: `migrations/` lies at the top and is installed inside `namespace_server.store`.
 
-`pyspark_lance` is a module of its own, because Spark finds data sources by modules of that name. The jar of the SQL
-catalog is compiled with a wheel where pyspark and a Java compiler are (`--no-build-isolation`). Without them the wheel
-has no SQL for Spark, whose sessions say so. With `LANCE_WHEEL_WITH_JAR` set it is not built then, as for a release.
-With `LANCE_WHEEL_WITHOUT_JAR` nothing is compiled.
+The other packages of this checkout are those of another distribution, which `client/setup.py` builds.
 """
 
-import os
-import sys
-from pathlib import Path
-
 from setuptools import find_packages, setup
-from setuptools.command.build_py import build_py
-
-ROOT = Path(__file__).resolve().parent
-FOUND = ("lance_core*", "namespace_client*", "namespace_server*", "namespace_tck*", "spark_catalog*", "table_data*")
-CLIENT = "openapi/client"
-
-
-class BuildWithJar(build_py):
-    """Build the jar before the packages are copied."""
-
-    def run(self) -> None:
-        """Build the jar, then copy. An editable installation uses the jar of the source tree, if there is one."""
-        if not self.editable_mode and not os.environ.get("LANCE_WHEEL_WITHOUT_JAR"):
-            self._build_jar()
-        super().run()
-
-    def _build_jar(self) -> None:
-        sys.path.insert(0, str(ROOT))
-        try:
-            from scripts.build_jar import build
-
-            build()
-        except (ImportError, FileNotFoundError) as error:
-            told = f"the jar of the SQL catalog of Spark cannot be built: {error}"
-            if os.environ.get("LANCE_WHEEL_WITH_JAR"):
-                raise SystemExit(
-                    f"{told}. Build with pip's --no-build-isolation where pyspark and a JDK are"
-                ) from error
-            self.warn(f"{told}: this wheel has no SQL for Spark")
-        finally:
-            sys.path.remove(str(ROOT))
-
 
 setup(
-    cmdclass={"build_py": BuildWithJar},
     packages=[
-        *find_packages(include=FOUND),
-        *find_packages(CLIENT),
+        *find_packages(include=("namespace_server*", "namespace_tck*")),
         "namespace_server.store.migrations",
         "namespace_server.store.migrations.versions",
     ],
-    py_modules=["pyspark_lance"],
-    package_dir={
-        "lance_namespace_server_client": f"{CLIENT}/lance_namespace_server_client",
-        "namespace_server.store.migrations": "migrations",
-    },
+    package_dir={"namespace_server.store.migrations": "migrations"},
 )

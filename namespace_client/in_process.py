@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
 import lance_namespace
@@ -61,8 +62,13 @@ class Namespace(Protocol):
 def open_catalog(root: str, storage_options: Mapping[str, str]) -> Any:
     """Open the catalog below a root as a `DirectoryNamespace`, by class name: the client does not import the server.
 
-    Raises `InvalidCall` for a root that cannot be opened.
+    Raises `InvalidCall` for a root that cannot be opened, and where the server's distribution is not installed.
     """
+    if find_spec(_DIRECTORY.partition(".")[0]) is None:
+        raise InvalidCall(
+            f"{root}: a catalog in this process needs lance-namespace-server, which is not installed: install it, or "
+            "give the URL of a server"
+        )
     options = {f"storage.{key}": value for key, value in storage_options.items()}
     try:
         return lance_namespace.connect(_DIRECTORY, {"root": root, **options})

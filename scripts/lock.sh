@@ -11,7 +11,7 @@ lock() { # OUTPUT HEADING OPTIONS...
     shift 2
     made=$(mktemp)
     "$uv" pip compile --quiet pyproject.toml "$@" --constraint constraints.txt --generate-hashes \
-        --no-annotate --no-header --no-emit-index-url --output-file "$made"
+        --no-emit-package lance-namespace-client --no-annotate --no-header --no-emit-index-url --output-file "$made"
     { printf '# %s\n# Made by make locks from pyproject.toml and constraints.txt.\n' "$heading" && cat "$made"; } >"$output"
     rm "$made"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the virtual environment named by the first argument (default .venv) and installs the project into it, editable,
-# with everything that development, tests and the demo need: the files of requirements.txt, known by their SHA-256.
+# Makes the virtual environment named by the first argument (default .venv) and installs both distributions of this
+# checkout into it, editable, with everything that development, tests and the demo need: the files of requirements.txt,
+# known by their SHA-256.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv="${1:-.venv}"
@@ -54,7 +55,7 @@ pip_install() { "$venv/bin/python" -m pip install --disable-pip-version-check --
 if ! {
     pip_install --require-hashes --requirement <(locked pip && locked setuptools) &&
         pip_install --require-hashes --no-build-isolation --requirement requirements.txt &&
-        pip_install --no-build-isolation --editable . &&
+        pip_install --no-build-isolation --editable ./client --editable . &&
         "$venv/bin/python" -m pip check
 } >"$log" 2>&1 </dev/null; then
     tail -n 30 "$log" >&2

@@ -1,9 +1,9 @@
-"""Install the wheel of this checkout as a user does, and try it: `newest` of everything, or the `lowest` bounds.
+"""Install the wheels of this checkout as a user does, and try them: `newest` of everything, or the `lowest` bounds.
 
-Users install without constraints.txt, so the newest releases within the bounds of pyproject.toml have to work. So have
-the oldest: `lowest` pins each direct dependency to its lower bound. Each is installed into a new environment from the
-package index, and `scripts/installed_commands.py` runs the commands of the guides and a client there. Needs no
-packages. Exits 1, with the output of what failed, if one does.
+Users install without constraints.txt, so the newest releases within the bounds of both pyproject.toml have to work. So
+have the oldest: `lowest` pins each direct dependency to its lower bound. What the wheels need is installed into a new
+environment from the package index, and `scripts/installed_commands.py` runs the commands of the guides and a client
+there. Needs no packages. Exits 1, with the output of what failed, if one does.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+PROJECTS: Final = (ROOT / "client", ROOT)
+_OURS: Final = ("lance-namespace-client", "lance-namespace-server")
 EXTRAS: Final = ("s3", "postgres", "otel")
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[\w,-]+\])?\s*(.*)")
 
@@ -41,9 +43,13 @@ def lowest_bounds(project: dict[str, list[str]], extras: Sequence[str] = EXTRAS)
 
 
 def requirements() -> dict[str, list[str]]:
-    """The requirements of pyproject.toml by extra."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return {"": project["dependencies"], **project["optional-dependencies"]}
+    """The requirements of both distributions by extra, without those of each other."""
+    found: dict[str, list[str]] = {}
+    for directory in PROJECTS:
+        project = tomllib.loads((directory / "pyproject.toml").read_text())["project"]
+        for extra, needed in {"": project["dependencies"], **project["optional-dependencies"]}.items():
+            found.setdefault(extra, []).extend(each for each in needed if not each.startswith(_OURS))
+    return found
 
 
 def main() -> int:
@@ -51,19 +57,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bounds", nargs="+", choices=("newest", "lowest"))
     chosen = parser.parse_args().bounds
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # what an earlier build left goes into no wheel
+    for project in PROJECTS:  # what an earlier build left goes into no wheel
+        shutil.rmtree(project / "build" / "lib", ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="lance-install-") as directory:
         home = Path(directory)
-        _run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(home), str(ROOT)], home)
-        [wheel] = home.glob("*.whl")
-        return max(_try(home, wheel, bounds) for bounds in chosen)
+        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(home)]
+        _run([*build, *map(str, PROJECTS)], home)
+        client, server = sorted(home.glob("*.whl"))
+        return max(_try(home, client, server, bounds) for bounds in chosen)
 
 
-def _try(home: Path, wheel: Path, bounds: str) -> int:
+def _try(home: Path, client: Path, server: Path, bounds: str) -> int:
     environment = home / bounds
     venv.create(environment, with_pip=True)
     python = str(environment / "bin" / "python")
-    command = [python, "-m", "pip", "install", "--quiet", f"{wheel}[{','.join(EXTRAS)}]"]
+    command = [python, "-m", "pip", "install", "--quiet", str(client), f"{server}[{','.join(EXTRAS)}]"]
     if bounds == "lowest":
         constraints = home / "lowest.txt"
         constraints.write_text("".join(f"{pin}\n" for pin in lowest_bounds(requirements())))

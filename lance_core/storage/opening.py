@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +12,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from lance_core.errors import StorageError
 from lance_core.storage.keys import check_key
-from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.services.options import (
@@ -60,7 +60,7 @@ def open_store(
     """
     text = os.fspath(uri)
     if "://" not in text:
-        return LocalStore(text, durability)
+        return _local_store(text, durability)
     parts = urlsplit(text)
     text = shown_uri(text)
     if ":" in parts.netloc.rpartition("@")[0]:
@@ -72,7 +72,7 @@ def open_store(
     if parts.scheme == "file":
         if parts.netloc not in {"", "localhost"}:
             raise StorageError(f"{text}: expected file:///path, found the host {parts.netloc}")
-        return LocalStore(unquote(parts.path), durability)
+        return _local_store(unquote(parts.path), durability)
     if parts.scheme == "memory":
         name = (parts.netloc + parts.path).strip("/")
         with _memory_lock:
@@ -80,6 +80,15 @@ def open_store(
     if parts.scheme not in _SCHEMES:
         raise StorageError(f"{text}: expected a path or one of file://, memory://, {'://, '.join(_SCHEMES)}://")
     return _open_bucket(text, parts, Options(storage_options), concurrency)
+
+
+def _local_store(directory: str, durability: Literal["fsync", "none"]) -> ObjectStore:
+    """The store of a directory. It uses system calls that Windows lacks; its import would fail there."""
+    if sys.platform == "win32":
+        raise StorageError(f"{directory}: on Windows a store is a bucket; directories need Linux or macOS")
+    from lance_core.storage.local import LocalStore
+
+    return LocalStore(directory, durability)
 
 
 def _open_bucket(text: str, parts: SplitResult, options: Options, concurrency: int | None) -> ObjectStore:
@@ -96,7 +105,7 @@ def _open_bucket(text: str, parts: SplitResult, options: Options, concurrency: i
         bucket = _bucket(parts.scheme, name, host.partition(".")[0] or None, options)
     except ImportError as error:
         extra = {"s3": "s3", "gs": "gcs"}.get(parts.scheme, "azure")
-        raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-server[{extra}]") from error
+        raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-client[{extra}]") from error
     except ValueError as error:
         raise StorageError(f"{text}: {error}") from error
     return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix, concurrency=concurrency, retries=retries)

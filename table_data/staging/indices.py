@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import index_directory
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.storage.local import LocalStore
+from lance_core.storage.opening import open_store
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.operations import CreateIndex
 from lance_core.versions import find_latest, read_manifest
@@ -100,7 +100,7 @@ def _empty_bitmap(dataset: lance.LanceDataset, column: str, name: str) -> pb.Ind
     Pylance builds it only in a call that commits: in an empty table with the same columns, whose index files are taken.
     """
     with TemporaryDirectory() as directory:
-        place, store = f"{directory}/copy", LocalStore(directory, "none")
+        place, store = f"{directory}/copy", open_store(directory, durability="none")
         copy = lance.write_dataset(
             dataset.schema.empty_table(), place, data_storage_version=dataset.data_storage_version
         )

@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 
 from namespace_server.serving import _LAST_WORK
 from namespace_server.settings import Settings
+from scripts.try_install import requirements
 from tests.server.servers import REPOSITORY, ServerProcess
 
 DEPLOY = REPOSITORY / "deploy"
@@ -46,13 +47,14 @@ def test_settings_in_files_exist() -> None:
 def test_what_is_copied_into_the_image_exists() -> None:
     kept = [line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert [name for name in kept if not (REPOSITORY / name).exists()] == []
+    assert "./client" in DOCKERFILE
     packages = {path.parent.name for path in REPOSITORY.glob("*/__init__.py")} - {"benchmarks", "scripts", "tests"}
     assert packages <= set(kept)
     copied = re.findall(r"^COPY (?!--from)(\S+) /", DOCKERFILE, re.MULTILINE)
     assert copied
     assert all((REPOSITORY / path).is_file() and str(Path(path).parent) in kept for path in copied)
     [extras] = re.findall(r"^ARG EXTRAS=(\S+)", DOCKERFILE, re.MULTILINE)
-    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {"dev", "ray", "spark"}
+    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {"dev"}
     assert DOCKERFILE.rindex("USER 10001:10001") > DOCKERFILE.rindex("RUN ")
 
 
@@ -137,14 +139,13 @@ def test_what_is_installed_is_known_by_its_hash(lock: str) -> None:
     )
     versions = {canonicalize_name(name): version for name, version in pinned.items()}
     assert {name: version for name, version in entries.items() if versions.get(name, version) != version} == {}
-    needed = PROJECT["dependencies"] + [
-        each for extra in ("s3", "azure", "gcs", "otel", "postgres") for each in PROJECT["optional-dependencies"][extra]
-    ]
+    extras = ["", "s3", "azure", "gcs", "otel", "postgres"]
     if lock == "requirements.txt":
-        needed += PROJECT["optional-dependencies"]["dev"]
-    for requirement in map(Requirement, needed):
-        name = canonicalize_name(requirement.name)
-        assert name == "lance-namespace-server" or requirement.specifier.contains(entries[name]), requirement
+        extras += ["dev", "ray", "spark"]
+    needed = [Requirement(each) for extra in extras for each in requirements()[extra]]
+    assert len(needed) > 30
+    for requirement in needed:
+        assert requirement.specifier.contains(entries[canonicalize_name(requirement.name)]), requirement
 
 
 def test_compose_hardens_every_container() -> None:
@@ -160,6 +161,8 @@ def test_compose_hardens_every_container() -> None:
 
 def test_versions_are_one() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
-    assert chart["version"] == chart["appVersion"] == PROJECT["version"]
+    client = tomllib.loads((REPOSITORY / "client/pyproject.toml").read_text("utf-8"))["project"]
+    assert chart["version"] == chart["appVersion"] == PROJECT["version"] == client["version"]
+    assert f"lance-namespace-client=={client['version']}" in PROJECT["dependencies"]
     assert (CHART / "files/alerts.yml").resolve() == DEPLOY / "prometheus/alerts.yml"
     assert (CHART / "files/dashboard.json").resolve() == DEPLOY / "grafana/dashboard.json"

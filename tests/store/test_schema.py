@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -142,53 +138,3 @@ def test_a_failed_migration_leaves_nothing(new_database: Callable[[], str], monk
     assert tables(url) == set()
     monkeypatch.undo()
     assert migrate(url) == (None, HEAD)
-
-
-def pip(*arguments: str | Path, cwd: Path) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", *arguments]
-    environment = os.environ | {"LANCE_WHEEL_WITHOUT_JAR": "1"}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def migrated_with(path: Path, database: Path, cwd: Path) -> list[str]:
-    """Where the package was found when only `path` was given, and the revisions before and after."""
-    code = "from namespace_server.store import schema as s; import sys; print(s.__file__, *s.migrate(sys.argv[1]))"
-    command = [sys.executable, "-c", code, f"sqlite:///{database}"]
-    done = subprocess.run(command, cwd=cwd, env={"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-def test_a_wheel_brings_the_migrations(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    for name in (
-        "lance_core",
-        "migrations",
-        "namespace_client",
-        "namespace_server",
-        "namespace_tck",
-        "openapi/client",
-        "spark_catalog",
-    ):
-        shutil.copytree(REPOSITORY / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, source)
-    pip("wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", tmp_path, ".", cwd=source)
-    shutil.rmtree(source)
-    [wheel] = tmp_path.glob("*.whl")
-    site = tmp_path / "site"
-    pip("install", "--no-index", "--no-deps", "--target", site, wheel, cwd=tmp_path)
-    assert not (site / "migrations").exists()
-    [told] = site.glob("lance_namespace_server-*.dist-info")
-    assert "License-Expression: Apache-2.0" in (told / "METADATA").read_text().splitlines()
-    assert (told / "licenses/LICENSE").read_bytes() == (REPOSITORY / "LICENSE").read_bytes()
-    found, before, after = migrated_with(site, tmp_path / "x.db", tmp_path)
-    assert Path(found).is_relative_to(site)
-    assert (before, after) == ("None", HEAD)
-
-
-def test_a_checkout_brings_the_migrations(tmp_path: Path) -> None:
-    found, before, after = migrated_with(REPOSITORY, tmp_path / "x.db", tmp_path)
-    assert Path(found).is_relative_to(REPOSITORY)
-    assert (before, after) == ("None", HEAD)

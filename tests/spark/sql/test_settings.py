@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -18,7 +16,7 @@ from spark_catalog.errors import InvalidWrite, ServerUnreachable
 from spark_catalog.requirements import check_java, check_pyspark, check_server
 from spark_catalog.sql import settings
 from spark_catalog.sql.settings import catalog_options
-from tests.server.servers import REPOSITORY
+from tests.wheels.building import CLIENT, build_wheels, copy_sources
 
 
 def test_the_jar_is_built_once(tmp_path: Path, jar: str) -> None:
@@ -32,19 +30,9 @@ def test_the_jar_is_built_once(tmp_path: Path, jar: str) -> None:
 
 
 def _build_wheel(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Build a wheel of this source tree, without its jar, in an environment that has pyspark."""
-    source = directory / "source"
-    packages = ("lance_core", "migrations", "namespace_client", "namespace_server", "namespace_tck", "openapi/client")
-    for name in (*packages, "scripts", "spark_catalog", "spark_java", "table_data"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.jar")
-        shutil.copytree(REPOSITORY / name, source / name, ignore=ignored)
-    for name in ("pyproject.toml", "setup.py", "README.md", "pyspark_lance.py"):
-        shutil.copy(REPOSITORY / name, source)
-    options = ["--no-index", "--no-deps", "--no-build-isolation", "-w", str(directory)]
-    command = [sys.executable, "-m", "pip", "wheel", *options, "."]
-    return subprocess.run(
-        command, cwd=source, env=os.environ | environment, check=False, capture_output=True, text=True
-    )
+    """Build a wheel of the client, without the jar of the source tree, in an environment that has pyspark."""
+    source = copy_sources(directory / "source")
+    return build_wheels(source, directory, CLIENT, **environment)
 
 
 def _jar_of(directory: Path) -> bytes | None:
