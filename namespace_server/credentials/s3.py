@@ -38,12 +38,12 @@ class AssumedRole:
         duration: timedelta,
         sts_endpoint: str | None,
         *,
-        fenced: bool = False,
+        sole_writer: bool = False,
     ) -> None:
         self._bucket = bucket
         self._role_arn = role_arn
         self._permission = permission
-        self._fenced = fenced
+        self._sole_writer = sole_writer
         self._duration = int(duration.total_seconds())
         self._endpoint = sts_endpoint
         self._own = s3_arguments(Options(storage))
@@ -56,7 +56,7 @@ class AssumedRole:
         from botocore.exceptions import BotoCoreError, ClientError
 
         partition = self._role_arn.split(":")[1]
-        policy = session_policy(partition, self._bucket, path, self._permission, fenced=self._fenced)
+        policy = session_policy(partition, self._bucket, path, self._permission, sole_writer=self._sole_writer)
         now = time.time()
         try:
             answer = self._service().assume_role(
@@ -99,7 +99,7 @@ class AssumedRole:
             return self._client
 
 
-def session_policy(partition: str, bucket: str, path: str, permission: str, *, fenced: bool = False) -> str:
+def session_policy(partition: str, bucket: str, path: str, permission: str, *, sole_writer: bool = False) -> str:
     """The policy that limits a session to the objects below a path, as JSON.
 
     Args:
@@ -107,7 +107,7 @@ def session_policy(partition: str, bucket: str, path: str, permission: str, *, f
         bucket: Name of the bucket.
         path: Path of the table in the bucket, without a slash at its ends.
         permission: `read`, or `write` for all that Lance's writers do.
-        fenced: Whether it refuses manifests of the table under their canonical names, which the server writes.
+        sole_writer: Whether it refuses manifests of the table under their canonical names, which the server writes.
     """
     place, below = f"arn:{partition}:s3:::{bucket}", _literal(path)
     actions = _READ + (_WRITE if permission == "write" else ())
@@ -121,7 +121,7 @@ def session_policy(partition: str, bucket: str, path: str, permission: str, *, f
         },
         {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": place},
     ]
-    if fenced:
+    if sole_writer:
         manifests = f"{place}/{below}/*_versions/*.manifest"
         statements.append({"Effect": "Deny", "Action": "s3:PutObject", "Resource": manifests})
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))

@@ -32,7 +32,7 @@ class VendingOptions:
         sts_endpoint: The service that issues sessions or tokens; absent: that of the provider.
         permission: What temporary credentials allow.
         duration: How long they are valid. Google's service decides by itself.
-        fenced: Whether the role refuses manifests of tables under their canonical names; see `CatalogOptions`.
+        sole_writer: Whether the role refuses manifests of tables under their canonical names; see `CatalogOptions`.
     """
 
     static: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -42,7 +42,7 @@ class VendingOptions:
     sts_endpoint: str | None = None
     permission: Permission = "write"
     duration: timedelta = timedelta(hours=1)
-    fenced: bool = False
+    sole_writer: bool = False
 
 
 class Vendor:
@@ -110,7 +110,7 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
             options.permission,
             options.duration,
             options.sts_endpoint,
-            fenced=options.fenced,
+            sole_writer=options.sole_writer,
         )
     if options.google_token:
         if parts.scheme != "gs":

@@ -55,8 +55,8 @@ class CatalogOptions:
     namespaces above its table, in the same batch, and a namespace that does not exist lists as empty.
     With `verify_data_files` the ends of data files are read in a bucket too: see `AddedFileChecks`. `group_limit` is
     the most batches that share a flip; None: 64 in a directory, 256 in a bucket, where a flip takes three round trips.
-    `fenced` says that the store takes manifests under canonical names from the servers of this root alone: what other
-    writers committed above a head is not looked for (P5), which saves a request for each table.
+    With `sole_writer` the store takes manifests under canonical names from the servers of this root alone: heads are not
+    searched for versions of other writers above them (P5), which saves a request for each table.
     """
 
     group_limit: int | None = None
@@ -71,7 +71,7 @@ class CatalogOptions:
     allowed_locations: tuple[str, ...] = ()
     implicit_namespaces: bool = False
     verify_data_files: bool = False
-    fenced: bool = False
+    sole_writer: bool = False
     response_cache_bytes: int = 64 << 20
 
 
@@ -128,7 +128,7 @@ class StoredCatalog:
             self.promoter,
             self.deleted_branches,
             self.record_housekeeping,
-            CommitLimits(self.group_limit, options.tries, options.fenced),
+            CommitLimits(self.group_limit, options.tries, options.sole_writer),
             observer,
         )
         self.recovery = Recovery(

@@ -133,7 +133,7 @@ class JsonCatalog:
             at = request_fields.integer(request, "version", required=True)
         if at is not None:
             return self._read_as_of(self.catalog.snapshot(at), operation, request)
-        if _asks_for_head(operation, request) and not self.catalog.options.fenced:
+        if _asks_for_head(operation, request) and not self.catalog.options.sole_writer:
             return self._read_head(operation, request, cache_key)
         if snapshot is None:
             snapshot = self.catalog.snapshot()

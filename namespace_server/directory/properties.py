@@ -48,7 +48,7 @@ def open_catalog(
     url = settings.pop("manifest_store", None)
     concurrency = _read({name: settings.pop(name) for name in _STORE if name in settings}, _STORE)
     options = _options(settings)
-    vendor = open_vendor(root, storage, replace(vending, fenced=options.fenced))
+    vendor = open_vendor(root, storage, replace(vending, sole_writer=options.sole_writer))
     store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none", **concurrency)
     check_root(store)
     if observer is not SILENT:
@@ -130,7 +130,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "allowed_locations": ("allowed_locations", _prefixes),
     "implicit_namespaces": ("implicit_namespaces", _boolean),
     "verify_data_files": ("verify_data_files", _boolean),
-    "fenced": ("fenced", _boolean),
+    "fenced": ("sole_writer", _boolean),
     "response_cache_bytes": ("response_cache_bytes", int),
     "max_operations": ("limits.operations", int),
     "max_page_size": ("limits.page_size", int),

@@ -1,19 +1,19 @@
-"""Changes are handed to the server that commits to the root at the moment: see `Peers.committing`.
+"""Forwards changes to the server that commits to the root at present: see `Peers.committing`.
 
-They are committed here where that one does not answer. Which one commits is a hint that flips tell. A wrong hint costs
-time, never correctness:
+They are committed here where that one does not answer. Flips hint which server commits. A wrong hint costs time, never
+correctness:
 
 * Only an address with a proof of the servers' common secret is called. The catalog names it, which others may write.
 * Before the credentials of a client go to a process, that proves the secret itself, with the answer to a challenge: an
   introduction that was copied from an earlier flip leads nowhere.
-* A change is handed to a process, not to a URL: another process there, of whatever root, refuses it (421). Its answer
-  names the process. One that does not is of another program, and counts as none.
-* A change goes with an idempotency key, its own or a new one. Whatever becomes of it there, it is committed once: the
+* A change is forwarded to a process, not to a URL: another process there, of whatever root, refuses it (421). An answer
+  names its process. One that does not is of another program, and counts as none.
+* A change goes with an idempotency key, its own or a new one. Whatever its outcome there, it is committed once: the
   key is looked up in the catalog before it is committed here, and again after each lost slot.
 * A change that the other server may commit yet is not refused here: its outcome is unknown then. A failure of that
   server that says that nothing was done leaves nothing open.
-* It goes with the credentials of its client, and is never handed on by the server that it is handed to: that one
-  commits it, or refuses it (421) if another one commits.
+* It goes with the credentials of its client, and is never forwarded a second time: the server that receives it commits
+  it, or refuses it (421) if another one commits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observability.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.outcomes import NOTHING_DONE
-from namespace_server.rest.forwarding_result import HandedOn
+from namespace_server.rest.forwarding_result import ForwardingResult
 from namespace_server.rest.header_names import (
     ANSWERED_BY,
     CATALOG_VERSION,
@@ -61,16 +61,23 @@ from namespace_server.rest.header_names import (
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE: Final = 0.5
-"""Seconds after which a server that has not answered yet is asked whether it lives, again and again."""
-_SIGN_OF_LIFE: Final = 1.0
-"""Seconds in which it must say so, and in which a connection must be made."""
-_OF_THE_CLIENT: Final = frozenset({401, 403, 408, 413, 431})
-_NOT_DECIDED: Final = _OF_THE_CLIENT | {405, 429}
+_PROBE_AFTER: Final = 0.5
+"""Seconds after which a server without an answer is probed, again and again."""
+_PROBE_TIMEOUT: Final = 1.0
+"""Seconds in which it must answer a probe, and in which a connection must be made."""
+_CLIENT_ERRORS: Final = frozenset({401, 403, 408, 413, 431})
+_UNDECIDED: Final = _CLIENT_ERRORS | {405, 429}
 """Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ. Some are
-about this client or its request alone, so that the changes of others are handed on."""
-_HANDED_ON: Final = (b"content-type", b"x-api-key", b"authorization", b"x-request-id", b"traceparent", b"tracestate")
-_TOLD: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
+about this client or its request alone, so that the changes of others are forwarded."""
+_FORWARDED_HEADERS: Final = (
+    b"content-type",
+    b"x-api-key",
+    b"authorization",
+    b"x-request-id",
+    b"traceparent",
+    b"tracestate",
+)
+_ANSWER_HEADERS: Final = frozenset({b"content-type", b"retry-after", CATALOG_VERSION})
 _CHALLENGE: Final = re.compile(rb"[0-9a-f]{32}")
 _ASCII: Final = "".join(map(chr, range(0x21, 0x7F)))
 _NOT_SENT: Final = (ClientConnectorError, ConnectionTimeoutError)
@@ -86,7 +93,7 @@ class _Asked:
 
 
 class NotThePeer(Exception):
-    """An answer came from another process than was asked. If it is a server, it says so, and did nothing (421)."""
+    """An answer came from another process than was asked. A server answers so (421) if it did nothing."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status} of another process")
@@ -94,14 +101,14 @@ class NotThePeer(Exception):
 
 
 class Forwarding:
-    """Hands changes from one server to others on the same root. Belongs to one event loop.
+    """Forwards changes from one server to others on the same root. Belongs to one event loop.
 
     Args:
-        this: this process, as its flips tell it from now on.
-        secret: what the servers of the root share.
+        this: this process, as its flips name it from now on.
+        secret: the common secret of the servers of the root.
         peers: those whose flips were seen lately, and which of them commits.
         tls: how to trust servers, and which certificate to show them.
-        observer: is told what comes of each change that is handed on.
+        observer: receives the outcome of each change that is forwarded.
     """
 
     def __init__(
@@ -139,13 +146,13 @@ class Forwarding:
         return own, (PEER_RESPONSE, self._secret.response(self.this.instance, challenge.decode()).encode())
 
     def was_handed(self) -> None:
-        """Note that another server handed a change to this one."""
+        """Note that another server forwarded a change to this one."""
         self._peers.was_handed()
 
-    async def commit(self, scope: Scope, body: bytes, before: HandedOn) -> HandedOn:
-        """Hand a change to the server that commits at the moment. Without an answer it is to be committed here.
+    async def commit(self, scope: Scope, body: bytes, before: ForwardingResult) -> ForwardingResult:
+        """Forward a change to the server that commits at present. Without an answer it is to be committed here.
 
-        `before` is what came of it so far.
+        `before` is its result so far.
         """
         peer, caller = self._peers.committing(), before.caller
         if peer is None:
@@ -154,13 +161,15 @@ class Forwarding:
         try:
             asked = self._request(peer, scope, body, caller)
         except UnicodeDecodeError:  # bytes that the client for HTTP cannot send as they came
-            return replace(before, stays=True)
+            return replace(before, do_not_forward=True)
         began = time.monotonic()
-        outcome, handed = await self._hand_on(peer, asked, replace(before, caller=caller))
+        outcome, handed = await self._forward(peer, asked, replace(before, caller=caller))
         self._observer.forwarded(outcome, time.monotonic() - began)
         return handed
 
-    async def _hand_on(self, peer: Peer, asked: _Asked, before: HandedOn) -> tuple[ForwardingOutcome, HandedOn]:
+    async def _forward(
+        self, peer: Peer, asked: _Asked, before: ForwardingResult
+    ) -> tuple[ForwardingOutcome, ForwardingResult]:
         if peer != self._genuine and not await self._lives(peer):
             self._avoid(peer, "no proof of the common secret")
             return "unreachable", before
@@ -169,27 +178,27 @@ class Forwarding:
         except (ClientError, TimeoutError, NotThePeer) as error:
             self._avoid(peer, str(error) or type(error).__name__)
             not_taken = isinstance(error, _NOT_SENT) or (isinstance(error, NotThePeer) and error.did_nothing)
-            return "unreachable", replace(before, is_open=before.is_open or not not_taken)
+            return "unreachable", replace(before, may_still_commit=before.may_still_commit or not not_taken)
         if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:  # it saw another one commit
             self._peers.forget(peer)
             return "undecided", before
         fails = answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
-        if fails or answer.status_code in _NOT_DECIDED:
-            stays = answer.status_code in _OF_THE_CLIENT
-            if not stays:
+        if fails or answer.status_code in _UNDECIDED:
+            do_not_forward = answer.status_code in _CLIENT_ERRORS
+            if not do_not_forward:
                 self._avoid(peer, f"status {answer.status_code}")
-            is_open = before.is_open or (fails and not _says_nothing_done(bytes(answer.body)))
-            return "undecided", replace(before, is_open=is_open, stays=stays)
+            may_still_commit = before.may_still_commit or (fails and not _says_nothing_done(bytes(answer.body)))
+            return "undecided", replace(before, may_still_commit=may_still_commit, do_not_forward=do_not_forward)
         self._peers.saw(peer)
         return "answered", replace(before, answer=answer)
 
     def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _Asked:
-        """What is sent. Raises `UnicodeDecodeError` for a header in another encoding than UTF-8."""
+        """The request to send. Raises `UnicodeDecodeError` for a header in another encoding than UTF-8."""
         target: bytes = scope["raw_path"]
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
         given: Mapping[bytes, bytes] = scope["header_map"]
-        kept = {name.decode(): given[name].decode() for name in _HANDED_ON if name in given}
+        kept = {name.decode(): given[name].decode() for name in _FORWARDED_HEADERS if name in given}
         own = {FORWARDED_TO.decode(): peer.instance, IDEMPOTENCY_KEY.decode(): caller.idempotency_key or ""}
         return _Asked(URL(peer.url + quote(target, safe=_ASCII), encoded=True), {**kept, **own}, body)
 
@@ -197,9 +206,9 @@ class Forwarding:
         """Send a request, and wait for the answer while the server lives. Raises as `_send`, `TimeoutError`."""
         answering = asyncio.create_task(self._send(peer, asked))
         try:
-            while not (await asyncio.wait({answering}, timeout=_PATIENCE))[0]:
+            while not (await asyncio.wait({answering}, timeout=_PROBE_AFTER))[0]:
                 if not await self._lives(peer):
-                    raise TimeoutError(f"no sign of life for {_PATIENCE + _SIGN_OF_LIFE:g} s")
+                    raise TimeoutError(f"no sign of life for {_PROBE_AFTER + _PROBE_TIMEOUT:g} s")
             return answering.result()
         finally:
             answering.cancel()
@@ -218,20 +227,22 @@ class Forwarding:
             raise NotThePeer(answer.status)
         response = Response(content, answer.status)
         response.raw_headers = [(b"content-length", b"%d" % len(content))]
-        response.raw_headers += [(name.lower(), value) for name, value in answer.raw_headers if name.lower() in _TOLD]
+        response.raw_headers += [
+            (name.lower(), value) for name, value in answer.raw_headers if name.lower() in _ANSWER_HEADERS
+        ]
         return response
 
     def _session(self) -> ClientSession:
         if self._client is None:
             self._client = ClientSession(
                 connector=TCPConnector(limit=0, ssl=self._tls),
-                timeout=ClientTimeout(total=None, sock_connect=_SIGN_OF_LIFE),
+                timeout=ClientTimeout(total=None, sock_connect=_PROBE_TIMEOUT),
                 auto_decompress=False,
             )
         return self._client
 
     async def _lives(self, peer: Peer) -> bool:
-        """Whether a process answers that has the secret. Changes that wait at the same time share the question."""
+        """Whether a process answers that has the secret. Changes that wait at the same time share the probe."""
         look = self._looks.get(peer)
         if look is None:
             look = self._looks[peer] = asyncio.create_task(self._look(peer))
@@ -247,7 +258,7 @@ class Forwarding:
         headers = {FORWARDED_TO.decode(): peer.instance, PEER_CHALLENGE.decode(): challenge}
         asked = self._session().get(f"{peer.url}/health/live", headers=headers, allow_redirects=False)
         try:
-            async with asyncio.timeout(_SIGN_OF_LIFE), asked as answer:
+            async with asyncio.timeout(_PROBE_TIMEOUT), asked as answer:
                 found = {name: answer.headers.get(name) for name in expected}
                 if answer.status != HTTPStatus.OK or found != expected:
                     return False

@@ -1,4 +1,4 @@
-"""What came of a change that was to be handed to another server."""
+"""The result of forwarding a change. Apart from `forwarding`, whose HTTP client few servers load."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from namespace_server.rest.header_names import CATALOG_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOn:
-    """What came of a change that was to be handed on. As given, nothing was.
+class ForwardingResult:
+    """The result of forwarding a change. By default it was not forwarded.
 
     Attributes:
-        caller: For whom it is to be committed here; a change that was handed on has a key of this caller.
-        answer: That of the other server, if it decides the change.
-        is_open: Whether another server may have the change, and commit it later.
-        stays: Whether the other server takes no such changes of this client, so that asking again is of no use.
+        caller: The caller for a commit here; a change that was forwarded has an idempotency key of this caller.
+        answer: The answer of the other server, if it decides the change.
+        may_still_commit: Whether another server may have the change, and commit it later.
+        do_not_forward: Whether the other server refuses such changes of this client: another try is of no use.
     """
 
     caller: Caller
     answer: Response | None = None
-    is_open: bool = False
-    stays: bool = False
+    may_still_commit: bool = False
+    do_not_forward: bool = False
 
     @property
     def catalog_version(self) -> int:
-        """The catalog version that the answer tells; 0 if it tells none."""
-        told = "" if self.answer is None else self.answer.headers.get(CATALOG_VERSION.decode(), "")
-        return int(told) if re.fullmatch("[0-9]{1,18}", told) else 0
+        """The catalog version in the answer; 0 if it has none."""
+        stated = "" if self.answer is None else self.answer.headers.get(CATALOG_VERSION.decode(), "")
+        return int(stated) if re.fullmatch("[0-9]{1,18}", stated) else 0

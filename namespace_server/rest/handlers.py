@@ -26,7 +26,7 @@ from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.outcomes import before_commit
 from namespace_server.rest.errors import ForwardingUnknown, Misdirected
 from namespace_server.rest.exchange import Exchange, QueryModel
-from namespace_server.rest.forwarding_result import HandedOn
+from namespace_server.rest.forwarding_result import ForwardingResult
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
@@ -132,13 +132,13 @@ class Commit:
         """The handler of an operation on a path."""
 
         async def answer(exchange: Exchange) -> Response:
-            service, handed = exchange.service, HandedOn(exchange.caller)
+            service, handed = exchange.service, ForwardingResult(exchange.caller)
             forwarding = service.forwarding_of(exchange.headers)
             place = exchange.place
             if (
                 place.database and forwarding is not None
             ):  # a server of an earlier release takes the root for the database
-                forwarding, handed = None, replace(handed, stays=True)
+                forwarding, handed = None, replace(handed, do_not_forward=True)
             with before_commit():
                 body = await exchange.change(optional=self.optional)
             with service.bodies.hold(body.size):
@@ -149,7 +149,7 @@ class Commit:
                             return _passed_on(service, handed, handed.answer)
                     try:
                         call = await service.prepare(
-                            operation, body, handed.caller, movable=movable and not handed.stays
+                            operation, body, handed.caller, movable=movable and not handed.do_not_forward
                         )
                         committed = await service.commit(call)
                         break
@@ -157,7 +157,7 @@ class Commit:
                         if forwarding is None:  # the server that handed it to this one finds the other
                             raise Misdirected(str(error)) from error
                     except LanceNamespaceError as error:
-                        if not handed.is_open:
+                        if not handed.may_still_commit:
                             raise
                         raise ForwardingUnknown(handed.caller.idempotency_key, f"code {int(error.code)}") from error
             if call.vends:
@@ -172,10 +172,10 @@ def _relative(answer: Answer, place: IdScope) -> Answer:
     return Answer(place.answer(answer.body), answer.catalog_version) if place.database else answer
 
 
-def _passed_on(service: CatalogService, handed: HandedOn, answer: Response) -> Response:
+def _passed_on(service: CatalogService, handed: ForwardingResult, answer: Response) -> Response:
     """The answer of another server. Raises `ForwardingUnknown` if that refuses what a third one may commit yet."""
     service.saw(handed.catalog_version)
-    if handed.is_open and answer.status_code != HTTPStatus.OK:
+    if handed.may_still_commit and answer.status_code != HTTPStatus.OK:
         raise ForwardingUnknown(handed.caller.idempotency_key, f"status {answer.status_code}")
     return answer
 

@@ -133,7 +133,7 @@ def test_a_policy_allows_one_directory(path: str) -> None:
 
 @pytest.mark.parametrize("below", ["", "tree/dev/"])
 def test_a_policy_of_a_fenced_root_leaves_canonical_manifests_to_the_server(below: str) -> None:
-    policy = session_policy("aws", "b", "root/1_t", "write", fenced=True)
+    policy = session_policy("aws", "b", "root/1_t", "write", sole_writer=True)
     place = f"arn:aws:s3:::b/root/1_t/{below}_versions"
     assert not policy_allows(policy, "s3:PutObject", f"{place}/18446744073709551614.manifest")
     for action, name in (

@@ -142,7 +142,7 @@ def test_a_batch_whose_flip_takes_more_than_a_second_is_proved_before_it_is_prom
 @pytest.mark.parametrize("tables", [1, 10])
 def test_a_fenced_root_saves_a_request_for_each_table(tmp_path: Path, tables: int) -> None:
     """What other writers may have committed above heads is not looked for."""
-    ground = make_counted(tmp_path, replace(QUIET, fenced=True))
+    ground = make_counted(tmp_path, replace(QUIET, sole_writer=True))
     for operation, request in READS:
         with store_of(ground).measure() as cost:
             ground.read(operation, **request)

@@ -74,12 +74,12 @@ _FLIP_OUTCOMES: Final[Mapping[type, ObservedOutcome]] = {
 class CommitLimits:
     """`group_size`: the most batches that share a flip. `tries`: how often a group may be planned again (F5).
 
-    `fenced`: nothing is looked for above heads, because no other writer can commit there (P5).
+    `sole_writer`: nothing is looked for above heads, because no other writer can commit there (P5).
     """
 
     group_size: int = 64
     tries: int = 20
-    fenced: bool = False
+    sole_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class CommitLoop:
         """Write what the flip makes reachable and look at storage beside it, in one parallel step (S1, P5)."""
         rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
         newest = Deferred(partial(self._refresh, ahead))
-        chains = () if self._limits.fenced else attempt.chains
+        chains = () if self._limits.sole_writer else attempt.chains
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         deleted = Deferred(partial(self._deleted_branches.among, attempt.snapshot, attempt.chains))

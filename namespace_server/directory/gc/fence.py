@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from namespace_server.directory.manifest_table.schema import COLLECTED, FENCE, WRITER_FLAGS_KEY
+from namespace_server.directory.manifest_table.schema import COLLECTED, MANAGED_FLAG, WRITER_FLAGS_KEY
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-FENCE_METADATA: Final[Mapping[str, str]] = {WRITER_FLAGS_KEY: str(FENCE | COLLECTED)}
+FENCE_METADATA: Final[Mapping[str, str]] = {WRITER_FLAGS_KEY: str(MANAGED_FLAG | COLLECTED)}
 """Table metadata of a fence: releases that do not know the rules of collection stop to write (G25)."""
 
 

@@ -25,7 +25,7 @@ from namespace_server.directory.manifest_table.rows import count_rows, encode_ro
 from namespace_server.directory.manifest_table.schema import (
     IDENTITY_KEY,
     MANAGED_METADATA,
-    STRICT_FENCE,
+    STRICT_FLAG,
     WRITER_FLAGS_KEY,
     OnDisk,
     first_frame,
@@ -168,7 +168,7 @@ def prepare_flip(
     `root` is the key of the dataset, `attempt` the uuid of its transaction (F2), `now_ns` the time since the epoch.
     `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one. A
     catalog without an identity has this attempt for it.
-    `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
+    `strict` sets the flag against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
     merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches. Records
     whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. What
     `introduce` says of this process to readers of the catalog with an identity is in the transaction.
@@ -305,7 +305,7 @@ def _next_frame(disk: OnDisk, version: int, table_metadata: Mapping[str, str] | 
     if flags:  # one that is set stays set
         frame.table_metadata[WRITER_FLAGS_KEY] = str(flags | int(frame.table_metadata[WRITER_FLAGS_KEY]))
     if strict:
-        frame.writer_feature_flags |= STRICT_FENCE
+        frame.writer_feature_flags |= STRICT_FLAG
     return frame
 
 
@@ -315,9 +315,9 @@ def _manifest(frame: pb.Manifest, layout: Layout, timestamp_ns: int) -> pb.Manif
     messages = [fragment.message for fragment in layout.fragments]
     manifest.fragments.extend(sorted(messages, key=lambda message: message.id))
     manifest.timestamp.CopyFrom(Timestamp(seconds=timestamp_ns // _NANOSECONDS, nanos=timestamp_ns % _NANOSECONDS))
-    fence = frame.writer_feature_flags & STRICT_FENCE
+    strict_flag = frame.writer_feature_flags & STRICT_FLAG
     set_flags(manifest)
-    manifest.writer_feature_flags |= fence
+    manifest.writer_feature_flags |= strict_flag
     return manifest
 
 

@@ -28,15 +28,15 @@ READER_FLAGS_KEY: Final = "lance.namespace.manifest.reader_feature_flags"
 IDENTITY_KEY: Final = "lance-namespace-server.catalog"
 """Names the catalog for as long as it is: the uuid of the first flip that found none. A move of the root keeps it, and
 so does a copy of all files; a restored catalog has one of its own."""
-FENCE: Final = 1 << 32
+MANAGED_FLAG: Final = 1 << 32
 """The catalog flag with which stock namespace clients read the root, and are told to upgrade when they write."""
 COLLECTED: Final = 1 << 33
 """The catalog flag of a root from which files are removed: releases that do not know it commit without the rules that
 make this safe (G25)."""
-KNOWN_FLAGS: Final = FENCE | COLLECTED
-STRICT_FENCE: Final = 1 << 40
+KNOWN_FLAGS: Final = MANAGED_FLAG | COLLECTED
+STRICT_FLAG: Final = 1 << 40
 """The bit of Lance's own writer flags that stops plain dataset writes too."""
-MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(FENCE)}
+MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(MANAGED_FLAG)}
 """Table metadata of a managed catalog: it holds the versions of the tables, and other writers are told to stop."""
 
 CHANGES_PROPERTY: Final = "lance-namespace-server.changes"
@@ -129,7 +129,7 @@ def row_file_of(frame: pb.Manifest) -> pb.DataFile:
     Raises `UnsupportedFeature` when the dataset does not have exactly the five columns of the directory format, or
     has a feature that flips of this release would break.
     """
-    check_writable(frame, tolerated=STRICT_FENCE)
+    check_writable(frame, tolerated=STRICT_FLAG)
     place = f"version {frame.version} of the catalog"
     names = [field.name for field in frame.fields if field.parent_id == TOP_LEVEL]
     if names != SCHEMA.names:

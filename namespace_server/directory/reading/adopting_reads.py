@@ -1,7 +1,8 @@
 """Adopts what other writers committed above the head of a chain, when that is asked for (rule P5).
 
 A batch that names a chain adopts it as well. Clients that only read send no batch, and stock writers that cannot rebase
-over such a version send none either. In a fenced root nothing is looked for: no other writer can commit there.
+over such a version send none either. Where the servers are the
+sole writers of manifests nothing is looked for.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def newest_snapshot(catalog: StoredCatalog, chain: ChainKey) -> CatalogSnapshot:
 
     Raises ServiceUnavailableError (17) if it is not known whether the versions are adopted.
     """
-    if catalog.options.fenced:
+    if catalog.options.sole_writer:
         return catalog.snapshot()
     known = catalog.table.current
     newest, found = Deferred(catalog.snapshot), Deferred(partial(versions_above, catalog.store, known, [chain]))
@@ -64,7 +65,7 @@ def newest_snapshot(catalog: StoredCatalog, chain: ChainKey) -> CatalogSnapshot:
         raise adoption.verdict
     adopted = catalog.table.current.top(*chain)
     if adopted is None or adopted[0] < top:
-        _set_aside(catalog, chain)
+        _quarantine_above(catalog, chain)
     return catalog.table.current
 
 
@@ -101,7 +102,7 @@ def answer_as_of(
     """
     newest = catalog.table.current
     answered = Deferred(answer)
-    if catalog.options.fenced or not pinned.managed or not _has_same_head(pinned, newest, chain):
+    if catalog.options.sole_writer or not pinned.managed or not _has_same_head(pinned, newest, chain):
         answered()
         return answered.result, _with_adopted(pinned, newest, chain)
     above = Deferred(partial(_is_any_above, catalog, newest, chain))
@@ -123,7 +124,7 @@ def _is_any_above(catalog: StoredCatalog, snapshot: CatalogSnapshot, chain: Chai
         return False
 
 
-def _set_aside(catalog: StoredCatalog, chain: ChainKey) -> None:
+def _quarantine_above(catalog: StoredCatalog, chain: ChainKey) -> None:
     """Quarantine what stands above the promoted head of a chain and is never adopted."""
     try:
         above = versions_above(catalog.store, catalog.table.current, [chain]).get(chain, [])
@@ -133,7 +134,7 @@ def _set_aside(catalog: StoredCatalog, chain: ChainKey) -> None:
         if table is not None and head is not None and context.is_promoted(head):
             sha256 = never_adopted(snapshot, table, chain[1], above, context)
             if sha256 is not None:
-                catalog.unmanaged_manifests.set_aside(head, sha256)
+                catalog.unmanaged_manifests.quarantine_above(head, sha256)
     except LanceCoreError as error:
         logger.warning("what stands above the head of %s stays there for now: %s", join(chain[0]), error)
 

@@ -152,7 +152,7 @@ class UnmanagedManifests:
             self._move(found.path, data, entry.version + (theirs is None))
         return bool(unmanaged)
 
-    def set_aside(self, head: VersionEntry, sha256: str) -> None:
+    def quarantine_above(self, head: VersionEntry, sha256: str) -> None:
         """Quarantine what stands above a head, from the top down, if the lowest file has this SHA-256.
 
         That file is never adopted (P5). While it stands there, stock writers build on it, and none of their versions
@@ -226,7 +226,7 @@ class UnmanagedManifests:
         try:
             above = [] if head is None else self._above(head)
             if head is not None and above and above[0][0].version > head.version + 1:
-                self.set_aside(head, hashlib.sha256(above[0][1]).hexdigest())
+                self.quarantine_above(head, hashlib.sha256(above[0][1]).hexdigest())
         except LanceCoreError as error:
             logger.warning("what stands above the head of %s stays there for now: %s", base, error)
 

@@ -14,7 +14,7 @@ from namespace_server.directory.gc.clock import store_time
 from namespace_server.directory.gc.errors import CollectionStopped
 from namespace_server.directory.gc.fence import plan_fence
 from namespace_server.directory.gc.settings import CollectionSettings
-from namespace_server.directory.manifest_table.schema import FENCE, WRITER_FLAGS_KEY
+from namespace_server.directory.manifest_table.schema import MANAGED_FLAG, WRITER_FLAGS_KEY
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import changes_of
 from namespace_server.durations import format_duration, parse_duration
@@ -103,7 +103,7 @@ def test_the_first_fence_shuts_out_releases_without_the_rules(ground: Ground) ->
     collect(ground)
     ground.make_namespace("b")
     newest = read_manifest(ground.store, find_latest(ground.store, "__manifest"))
-    assert int(newest.manifest.table_metadata[WRITER_FLAGS_KEY]) == FENCE | 1 << 33
+    assert int(newest.manifest.table_metadata[WRITER_FLAGS_KEY]) == MANAGED_FLAG | 1 << 33
 
 
 def test_the_horizon_never_goes_back(ground: Ground) -> None:

@@ -10,7 +10,7 @@ from lance_core.errors import ReferenceNotFound
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.adoption import adopt_root
 from namespace_server.directory.manifest_table import schema
-from namespace_server.directory.manifest_table.schema import COLLECTED, FENCE, WRITER_FLAGS_KEY, OnDisk
+from namespace_server.directory.manifest_table.schema import COLLECTED, MANAGED_FLAG, WRITER_FLAGS_KEY, OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry
 from namespace_server.directory.model.entries import Changes, NamespaceEntry
@@ -57,20 +57,20 @@ def test_a_catalog_flag_stays_set(tmp_path: Path) -> None:
     def nothing(_: CatalogSnapshot) -> Changes:
         return Changes()
 
-    flags = {WRITER_FLAGS_KEY: str(FENCE | COLLECTED)}
+    flags = {WRITER_FLAGS_KEY: str(MANAGED_FLAG | COLLECTED)}
     ground.catalog.committer.commit_changes(nothing, table_metadata=flags)
     adopt_root(ground.catalog, strict=True)
     disk = ground.again().catalog.snapshot().disk
     assert isinstance(disk, OnDisk)
-    assert int(disk.frame.table_metadata[WRITER_FLAGS_KEY]) == FENCE | COLLECTED
+    assert int(disk.frame.table_metadata[WRITER_FLAGS_KEY]) == MANAGED_FLAG | COLLECTED
 
 
 def test_a_release_without_the_rules_of_collection_does_not_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = catalog_of(tmp_path, 1)
-    flip(table, put([CollectorEntry(oldest=1)]), table_metadata={WRITER_FLAGS_KEY: str(FENCE | COLLECTED)})
-    monkeypatch.setattr(schema, "KNOWN_FLAGS", FENCE)  # as such a release is
+    flip(table, put([CollectorEntry(oldest=1)]), table_metadata={WRITER_FLAGS_KEY: str(MANAGED_FLAG | COLLECTED)})
+    monkeypatch.setattr(schema, "KNOWN_FLAGS", MANAGED_FLAG)  # as such a release is
     older = ManifestTable(LocalStore(tmp_path, durability="none"))
     assert older.refresh().version == 2
     with pytest.raises(CatalogTooNew, match="writer flags"):

@@ -68,7 +68,7 @@ def test_nothing_is_lost_where_a_fence_does_not_hold(ground: Ground) -> None:
     """Nobody looks for what was committed around the catalog until its name is needed."""
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    fenced = Ground(ground.root, options=replace(QUIET, fenced=True))
+    fenced = Ground(ground.root, options=replace(QUIET, sole_writer=True))
     for start in (10, 11):
         lance.write_dataset(rows(start, start + 1), str(ground.root / ground.location(TABLE)), mode="append")
     assert fenced.head(TABLE) == 1

@@ -20,7 +20,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.transaction.apply import WRITER_LIBRARY
 from namespace_server.cli import cli
 from namespace_server.directory.gc.mark import find_orphans
-from namespace_server.directory.manifest_table.schema import COLLECTED, FENCE, READER_FLAGS_KEY, WRITER_FLAGS_KEY
+from namespace_server.directory.manifest_table.schema import COLLECTED, MANAGED_FLAG, READER_FLAGS_KEY, WRITER_FLAGS_KEY
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.root_check import RootCheck, RootReport
@@ -196,7 +196,7 @@ def root(made: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(WRITER_FLAGS_KEY, str(FENCE | COLLECTED | 1 << 34)), (READER_FLAGS_KEY, "1"), (WRITER_FLAGS_KEY, "new")],
+    [(WRITER_FLAGS_KEY, str(MANAGED_FLAG | COLLECTED | 1 << 34)), (READER_FLAGS_KEY, "1"), (WRITER_FLAGS_KEY, "new")],
 )
 def test_a_catalog_of_a_newer_release(root: Path, key: str, value: str) -> None:
     make_newer(root, key, value)
