@@ -33,7 +33,7 @@ DATA_STORAGE_VERSION = "2.2"
 """The data file version of new tables."""
 
 _DICTIONARY = b"dict:"
-"""What the logical type of a dictionary column begins with."""
+"""The prefix of the logical type of a dictionary column."""
 _COMPRESSION = b"lance-encoding:compression"
 T = TypeVar("T")
 
@@ -259,7 +259,7 @@ def is_too_long(error: Exception) -> bool:
 
 
 def scanned(scan: Callable[[int | None], T]) -> T:
-    """What a scan gives, with as many rows in a batch as pylance takes; where a column is too long, with few rows."""
+    """The result of a scan, with as many rows in a batch as pylance takes; with few where a column is too long."""
     try:
         return scan(None)
     except Exception as error:
@@ -411,7 +411,7 @@ def _set_sequence(message: pb.DataFragment, name: str, sequence: Mapping[str, An
 def commit_time(dataset: lance.LanceDataset) -> int | None:
     """When the version that is open was committed, in nanoseconds since the epoch. Nothing is read.
 
-    None if pylance does not tell it: it says 0 for a time before 1970 or after April 2262.
+    None if pylance does not know it: it gives 0 for a time before 1970 or after April 2262.
     """
     found = int(dataset._ds.current_version()["timestamp"])  # noqa: SLF001 - the public method rounds, to local time
     return found or None

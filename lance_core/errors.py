@@ -29,7 +29,7 @@ from typing import Final
 
 
 class OutcomeUnknown(Exception):
-    """What was asked for may have been done, or may still be. Clean up nothing; repeat it unchanged, or look.
+    """The change may have been made, or may still be. Clean up nothing; repeat it unchanged, or look.
 
     Every exception with this meaning is one of this family, beside the class that says where it comes from.
 
@@ -153,9 +153,9 @@ class TransactionUnknown(LanceCoreError, OutcomeUnknown):
 
 
 def system_reason(error: BaseException | None) -> str | None:
-    """What the operating system said, of an error that it caused: "No space left on device"; None for other errors.
+    """The operating system's text of an error that it caused: "No space left on device"; None for other errors.
 
-    It names no file, and may be told to clients.
+    It names no file, and may be sent to clients.
     """
     while error is not None:
         if isinstance(error, OSError) and error.strerror:

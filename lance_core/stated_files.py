@@ -33,16 +33,16 @@ _TIMES: Final = re.compile(
 def check_stated_files(
     store: ObjectStore, files: Mapping[str, StatedFile], *, contents: bool, schema: Iterable[pb.Field] = ()
 ) -> dict[str, int]:
-    """Compare files with what is said of them: sizes, and the rows of deletion files; one parallel step.
+    """Compare files with statements about them: sizes, and the rows of deletion files; one parallel step.
 
     Returns when each file was written, by key, in whole seconds since the epoch by the store's clock.
 
     With `contents` the ends of data files are read too: rows, columns and format version, and types where `schema` (the
-    fields of the table) tells them. That is one call each in a local store, else two requests in sequence.
+    fields of the table) has them. That is one call each in a local store, else two requests in sequence.
 
     Raises:
         NotFound: A file does not exist.
-        InvalidTransaction: A file is not what is said of it.
+        InvalidTransaction: A file differs from its statement.
         StorageError: The store cannot be read.
     """
     types = {field.id: field for field in schema}
@@ -117,6 +117,6 @@ def _contradiction(
 
 
 def _kind(logical_type: str) -> str | None:
-    """What readers decode a column as; None where that is not told by the type alone."""
+    """The kind of values that readers decode a column as; None where the type alone does not decide it."""
     times = _TIMES.match(logical_type)
     return _KINDS.get(logical_type) if times is None else times[0]

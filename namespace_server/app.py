@@ -97,7 +97,7 @@ class Application:
 
 
 async def _no_client() -> Message:
-    """What is received where no client can go away: nothing, ever."""
+    """The `receive` of a request whose client cannot go away: never returns."""
     await asyncio.Event().wait()
     raise AssertionError("nothing sets this event")
 
@@ -129,12 +129,12 @@ def create_app(
         access_log: where to write a line for every request.
         maintenance: when the tables of the catalog are maintained; None: never.
         metrics: what measures the requests, and is served under `/metrics`; None: nothing does. What it measures of the
-            catalog it is told by `namespace`, as the observer of that.
+            catalog `namespace` reports to it, as its observer.
         forwarding: how changes are handed to other servers of the root; None: never.
         read_only: when changes are refused.
         tracing: what makes spans of requests; None: nothing does. It is the observer of `namespace`, too.
         near: whether requests may also address the server by an IP address, or by a name without a dot.
-        proxies: addresses and networks of proxies that tell the address of the client.
+        proxies: addresses and networks of proxies whose headers name the address of the client.
     """
     service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only, tracing)
     return Application(service, hosts, origins, maintenance, near=near, proxies=proxies)

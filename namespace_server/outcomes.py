@@ -1,4 +1,4 @@
-"""What an error says of the request that it answers: nothing was done, or the outcome is unknown (rule A3).
+"""The outcome that an error states of its request: nothing was done, or it is unknown (rule A3).
 
 Programs read this, and never the text of an error. An exception carries it as its attribute `outcome`. Without one:
 
@@ -42,7 +42,7 @@ def before_commit() -> Iterator[None]:
 
 
 def outcome_of(error: Exception, *, changes: bool = True) -> Outcome:
-    """What an error says of the request that it answers. `changes`: whether that may have changed anything."""
+    """The outcome that an error states of its request. `changes`: whether the request may have changed anything."""
     if not changes:
         return NOTHING_DONE
     said = getattr(error, "outcome", None)

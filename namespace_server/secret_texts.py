@@ -1,4 +1,4 @@
-"""JSON and TOML texts that may hold secrets: errors tell the position, and nothing of the text."""
+"""JSON and TOML texts that may hold secrets: errors state the position, and nothing of the text."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class Server:
         return _Serving(server, asyncio.create_task(server.serve()))
 
     async def _renewed(self) -> None:
-        """Return once the files of the certificate have changed, and can be used. Those that cannot are told once."""
+        """Return once the files of the certificate have changed, and can be used. Those that cannot are logged once."""
         while True:
             await asyncio.sleep(_LOOK)
             found = await asyncio.to_thread(_stamps, self._options)
@@ -234,7 +234,7 @@ class _Granian(GranianServer):
 
 
 def _stamps(options: ServingOptions) -> tuple[tuple[int, ...] | None, ...]:
-    """What tells whether the files of the certificate were replaced or changed; links are followed."""
+    """A value that changes when the files of the certificate are replaced or changed; links are followed."""
 
     def stamp(file: Path) -> tuple[int, ...] | None:
         try:

@@ -13,7 +13,7 @@ from pydantic_settings import EnvSettingsSource, SettingsError, TomlConfigSettin
 from namespace_server.secret_texts import parse_json, parse_toml
 
 PREFIX: Final = "LANCE_NAMESPACE_"
-"""What the names of the environment variables begin with."""
+"""The prefix of the names of the environment variables."""
 CLIENT_VARIABLES: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE", "CA"))
 """Variables of clients, which may stand beside those of a server."""
 _MAPS = ("storage", "vended_storage", "api_keys", "maintenance")

@@ -63,7 +63,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What is read. At most one of `version`, `tag` and `timestamp` is given, and `tag` without `branch`."""
+    """Options of a read. At most one of `version`, `tag` and `timestamp` is given, and `tag` without `branch`."""
 
     place: Place
     catalog_version: int | None = None
@@ -112,7 +112,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What is written.
+    """Options of a write.
 
     Attributes:
         place: The table.
@@ -133,7 +133,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """What a stream of changes reads.
+    """Options of a stream of changes.
 
     Attributes:
         place: The table, in a catalog.
@@ -151,12 +151,12 @@ class StreamReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamWriteOptions:
-    """What a stream writes.
+    """Options of a stream's writes.
 
     Attributes:
         place: The table, in a catalog.
         query: Name of the query, None for the id of its checkpoint.
-        checkpoint: Location of the checkpoint, None if Spark does not tell it.
+        checkpoint: Location of the checkpoint, None if Spark does not state it.
         message: Text that is stored with each batch.
         isolation: Isolation of the batches.
         max_rows_per_file: Upper bound of the rows in a data file.

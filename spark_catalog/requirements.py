@@ -1,4 +1,4 @@
-"""What a session with the SQL catalog needs: pyspark, Java, the jar, a server that answers."""
+"""The requirements of a session with the SQL catalog: pyspark, Java, the jar, a server that answers."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def is_connect(session: SparkSession) -> bool:
 
 def option_of(builder: SparkSession.Builder, name: str) -> str | None:
     """An option that was set on a builder."""
-    found = builder._options.get(name)  # noqa: SLF001 - a builder has no other way to tell
+    found = builder._options.get(name)  # noqa: SLF001 - a builder has no public reader
     return None if found is None else str(found)
 
 

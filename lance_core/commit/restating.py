@@ -68,7 +68,7 @@ def restate(
     Raises:
         InvalidTransaction: Something that the transaction names is not in the head, or was changed there, or a
             concurrent version conflicts; the message says what.
-        CorruptFile, StorageError: A file that tells it cannot be read.
+        CorruptFile, StorageError: A file that states it cannot be read.
     """
     change = _Restating(view, head, files)
     try:

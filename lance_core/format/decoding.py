@@ -26,9 +26,9 @@ _SMALLEST: Final = 2
 
 
 def decode_message(kind: type[M], data: bytes, free: int = FREE_MESSAGES) -> M:
-    """The message that `data` is. Raises `DecodeError` for what is none, or holds too many messages for its length.
+    """The message that `data` is. Raises `DecodeError` if it is none, or holds too many messages for its length.
 
-    That is more than `free` and one for each `BYTES_EACH` bytes. What is too short to hold so many is not counted.
+    That is more than `free` and one for each `BYTES_EACH` bytes. Bytes too few to hold so many are not counted.
     """
     most = free + len(data) // BYTES_EACH
     if len(data) > _SMALLEST * most:
@@ -89,5 +89,5 @@ def _shape(kind: Descriptor) -> _Shape:
 
 
 def _has_parts(kind: Descriptor) -> bool:
-    """Whether messages of a kind hold what is counted."""
+    """Whether messages of a kind hold messages that are counted."""
     return any(field.message_type is not None or field.is_repeated for field in kind.fields)

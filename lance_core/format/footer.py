@@ -33,7 +33,7 @@ _SPELLINGS: Final = {(0, 3): (2, 0)}
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """What the end of a data file says: its format version, rows, columns, and fields (of any depth)."""
+    """The statements at the end of a data file: its format version, rows, columns, and fields (of any depth)."""
 
     version: tuple[int, int]
     rows: int
@@ -44,7 +44,7 @@ class FileSummary:
 def read_summary(tail: bytes, size: int, read: Callable[[int, int], bytes]) -> FileSummary:
     """The summary of a file of `size` bytes that ends with `tail`; `read(offset, length)` gives bytes before it.
 
-    Raises `CorruptFile` for what is no whole data file.
+    Raises `CorruptFile` for anything but a whole data file.
     """
     if len(tail) < _FOOTER.size or tail[-4:] != MAGIC:
         raise CorruptFile(f"a file of {size} bytes does not end like a data file: it is not whole")

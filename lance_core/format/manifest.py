@@ -229,7 +229,7 @@ def build_manifest_file(
     """The bytes of `encode_manifest_file`, and the result of parsing them lazily.
 
     Takes ownership of `manifest` and sets its section offsets in place. The file that is returned has encoded fragments
-    even if those of `manifest` are decoded: what is built on it would otherwise decode all of them for good.
+    even if those of `manifest` are decoded: versions built on it would otherwise decode all of them for good.
     """
     data = _frame(manifest, transaction, indices)
     written = indices if indices is not None and indices.indices else None

@@ -20,7 +20,7 @@ AnyManifest: TypeAlias = pb.Manifest | pb.ManifestOutline
 
 
 class FragmentFacts(NamedTuple):
-    """What checks of all fragments of a version ask for.
+    """The facts for checks of all fragments of a version.
 
     Attributes:
         ids: Number of different ids.
@@ -43,7 +43,7 @@ class FragmentFacts(NamedTuple):
     def with_changed(
         self, before: Collection[pb.DataFragment], after: Collection[pb.DataFragment]
     ) -> FragmentFacts | None:
-        """The same where fragments `before` were, and `after` are; None if only a look at all fragments tells.
+        """The same with fragments `after` in place of `before`; None if only a look at all fragments decides.
 
         All ids are different. Of those `after` each is that of a fragment `before`, or greater than the highest.
         """

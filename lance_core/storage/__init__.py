@@ -13,6 +13,6 @@ retries         repeats writes whose answer was lost
 overlap         runs blocking calls in threads
 durability      fsync of files and directories, for `local`
 file_bytes      reads, writes and copies of files, for `local`
-local_files     what a directory tells of the objects in it, for `local`
+local_files     object metadata from directory entries, for `local`
 renaming        locks, exclusive rename and conditional exchange of files, for `local`
 """

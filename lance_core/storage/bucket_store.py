@@ -214,7 +214,7 @@ class BucketStore(ObjectStore):
                 yield ObjectMeta(path, found.size, found.e_tag, found.last_modified)
 
     def _failure(self, error: BaseException) -> Failure | None:
-        """What an error means for the object; None for one that is none of the request, such as an interruption, or an
+        """The meaning of an error for the object; None for one that is none of the request, as an interruption, or an
         answer that is refused.
         """
         if isinstance(error, OversizedFile):

@@ -148,7 +148,7 @@ class LocalStore(ObjectStore):
         self._require_match(path, self._stat(path), if_match)
         temporary, e_tag = self._write(path, file, data, self._durability is not None)
         try:
-            # The lock excludes other calls of this method, which would build on what is only seen for a moment.
+            # The lock excludes other calls of this method, which would build on a state that lasts a moment only.
             with locked(file) as found:
                 self._require_match(path, found, if_match)
                 replaced = exchange_if(temporary, file, lambda taken: e_tag_of(taken) == if_match)
@@ -539,12 +539,12 @@ def _no_directory(file: str) -> StorageError:
 
 
 def _is_object(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file with a name of its own, without asking for more than the directory tells."""
+    """Whether an entry is a file with a name of its own, by the directory alone."""
     return is_name(entry.name) and _leads_to(entry.is_file) and not _TEMPORARY.fullmatch(entry.name)
 
 
 def _leads_to(check: Callable[[], bool]) -> bool:
-    """What `check` of a directory entry says; False for a symbolic link in a loop, for which it raises."""
+    """The result of `check` of a directory entry; False for a symbolic link in a loop, for which it raises."""
     try:
         return check()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a directory tells of the objects in it, as a store tells it."""
+"""Object metadata from directory entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def e_tag_of(found: os.stat_result) -> str:
 
 
 def meta_of(path: str, found: os.stat_result) -> ObjectMeta:
-    """What the store tells of the object in a file."""
+    """The metadata of the object in a file."""
     return ObjectMeta(path, found.st_size, e_tag_of(found), datetime.fromtimestamp(found.st_mtime, UTC))
 
 

@@ -33,7 +33,7 @@ class Deferred(Generic[R_co]):
 
     @property
     def result(self) -> R_co:
-        """What the call returned. It must have been made."""
+        """The result of the call. It must have been made."""
         return self._results[-1]
 
 

@@ -7,6 +7,6 @@ tags              create, move, list and delete tags
 named_references  what tags and branches have in common
 ref_files         the small files that tags and branches are stored in
 clones            shallow and deep clones
-stored_files      the files that versions name, against what is on storage
+stored_files      compares the files that versions name with storage
 time_travel       which version was the newest at a given time
 """

@@ -1,4 +1,4 @@
-"""The files that versions of a table name, against what is on storage."""
+"""Compares the files that versions of a table name with storage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_core.table_files import PlacedFile
 
 
 class FileProblem(NamedTuple):
-    """What is wrong with a file that a version names: `what` was found of it is told by `text`."""
+    """A fault of a file that a version names: its kind, and a text for people."""
 
     file: PlacedFile
     what: Literal["missing", "size", "content"]
@@ -44,7 +44,7 @@ class StoredFiles:
         self._contents: dict[str, str | None] = {}
 
     def problems(self, placed: Iterable[PlacedFile], *, sound: Container[str] = ()) -> list[FileProblem]:
-        """What is wrong with the files of a version, as `TableFiles.placed` gives them.
+        """The faults of the files of a version, as `TableFiles.placed` gives them.
 
         Files outside the store are not looked at; the contents of those whose keys are in `sound` are not read. One
         request for each file that is read, in parallel; one listing for each directory of a file that no listing has.
@@ -52,8 +52,8 @@ class StoredFiles:
         """
         inside = [file for file in placed if file.key is not None]
         found = [problem for file in inside if (problem := self._by_listing(file)) is not None]
-        told = {problem.key for problem in found}
-        read = [file for file in inside if file.kind in {"deletion", "transaction"} and file.key not in told]
+        known = {problem.key for problem in found}
+        read = [file for file in inside if file.kind in {"deletion", "transaction"} and file.key not in known]
         self._read([file for file in read if str(file.key) not in sound])
         contents = ((file, self._contents.get(str(file.key))) for file in read)
         found += (FileProblem(file, "content", text) for file, text in contents if text is not None)

@@ -1,7 +1,7 @@
 """Fields of a transaction that contradict each other or the head, and that no step of applying it would notice.
 
 A version with such a field could be committed, and not be opened or scanned. Nothing is read from storage: the content
-of files is compared with what is said of it before (S1).
+of files is compared with the statements about it before (S1).
 """
 
 from __future__ import annotations

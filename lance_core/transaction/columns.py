@@ -18,7 +18,7 @@ _EMPTY: Final = frozenset({"struct", "null"})
 
 
 class Columns:
-    """What data files may, and must, have of a schema.
+    """The fields of a schema that data files may, and must, have.
 
     Attributes:
         ids: The ids of all fields.

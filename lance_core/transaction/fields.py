@@ -46,7 +46,7 @@ def descendants(fields: Iterable[pb.Field], roots: AbstractSet[int]) -> frozense
 
 
 def descriptions(fields: Iterable[pb.Field]) -> dict[int, tuple[int, str, str]]:
-    """By the id of each field its parent, name and logical type: what tells one column from another."""
+    """By the id of each field its parent, name and logical type, which distinguish columns."""
     return {field.id: (field.parent_id, field.name, field.logical_type) for field in fields}
 
 

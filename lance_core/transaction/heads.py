@@ -35,7 +35,7 @@ def reservable_fragment_ids(mark: int) -> int:
 def check_room(head: ManifestFile | None, proposed: ManifestFile) -> None:
     """Raise `InvalidTransaction` for a manifest of another writer that uses up more numbers than it needs.
 
-    `head` is the version before, None for the first one of a chain. Raises `CorruptFile` for what is no manifest.
+    `head` is the version before, None for the first one of a chain. Raises `CorruptFile` for anything but a manifest.
     """
     after = proposed.outline
     place = f"version {proposed.version}"

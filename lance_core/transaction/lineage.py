@@ -1,7 +1,7 @@
 """Checks whether a proposed manifest descends from a given head (rule P3).
 
 A version number is not an identity: two manifests numbered N + 1 may be built on different versions N. Their content
-shows the difference. Every commit keeps what its transaction does not name, and adds only what it names, so the
+shows the difference. Every commit keeps all that its transaction does not name, and adds only named parts, so the
 proposed manifest must have the fragments, the schema, the config and the indices of the head and of its transaction,
 and no others.
 """
@@ -46,7 +46,7 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
 
     The numbers of the two versions are not compared. A Delete or Update names a removed fragment by its id alone: that
     its writer saw the same fragment is another question (see `readings`). A manifest without a transaction adds
-    nothing that is named, so only high-water marks tell of its new fragments.
+    nothing that is named, so only high-water marks show its new fragments.
 
     Raises `CorruptFile` if a fragment of a lazily parsed file cannot be decoded.
     """
@@ -168,7 +168,7 @@ def _mark_gone_back(before: AnyManifest, after: AnyManifest) -> str | None:
 
 
 def _other_content(head: ManifestFile, proposed: ManifestFile, operation: str | None) -> str | None:
-    """What besides fragments is neither the head's nor the transaction's, in words."""
+    """The first difference, in words, besides fragments, from both the head and the transaction."""
     if operation == "restore":
         return None
     before, after, transaction = head.outline, proposed.outline, proposed.transaction
@@ -195,7 +195,7 @@ def _has_settings(manifest: AnyManifest) -> bool:
 def _other_settings(
     before: AnyManifest, after: AnyManifest, transaction: pb.Transaction | None, operation: str | None
 ) -> str | None:
-    """What of config, metadata and base paths is neither the head's nor the transaction's."""
+    """The difference of config, metadata and base paths from both the head and the transaction, in words."""
     config, metadata = dict(before.config), dict(before.table_metadata)
     if transaction is not None and operation == "overwrite":
         config.update(transaction.overwrite.config_upsert_values)
@@ -260,7 +260,7 @@ def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
 
 
 def _unknown_fragment(known: Mapping[int, pb.DataFragment], scope: _Scope, version: int) -> str | None:
-    """What the transaction says of fragments that the head, of this version, does not have, or not so."""
+    """The statement of the transaction about fragments that the head, of this version, does not fulfil, in words."""
     for removed in scope.removed:
         if removed not in known:
             return f"it removes fragment {removed}, which version {version} does not have"

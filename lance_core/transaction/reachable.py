@@ -15,7 +15,7 @@ from lance_core.transaction.operations import fragment_ids
 
 @dataclass(frozen=True, slots=True)
 class StatedFile:
-    """What a transaction says of a file that it adds.
+    """The statement of a transaction about a file that it adds.
 
     Attributes:
         size: Bytes; 0 if it does not say.

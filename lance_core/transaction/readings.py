@@ -1,4 +1,4 @@
-"""What a transaction means by its numbers, which depends on the version that its writer read (rule P12).
+"""The meaning of a transaction's numbers, which depends on the version that its writer read (rule P12).
 
 A transaction names fragments and columns by their ids. The version that was read is named by its number alone, and two
 manifests may have had that number under one name: one of the catalog, and one of a writer that knows no catalog, which
@@ -46,7 +46,7 @@ def read_once(deleted_rows: DeletedRows) -> DeletedRows:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a transaction names by ids.
+    """The objects that a transaction names by ids.
 
     Attributes:
         seen: Fragments that it describes as well, with files that its writer saw.
@@ -66,7 +66,7 @@ class Named:
 
 
 def named_by(transaction: pb.Transaction) -> Named:
-    """What a transaction names. Raises `CorruptFile` if the coverage of an index cannot be decoded."""
+    """The objects that a transaction names. Raises `CorruptFile` if the coverage of an index cannot be decoded."""
     match transaction.WhichOneof("operation"):
         case "append":
             return Named(fields=written_fields(transaction.append.fragments))
@@ -161,7 +161,7 @@ def other_meaning(
     before; so does a version that is built on `view` and lacks an index of the head.
 
     Raises:
-        CorruptFile, NotFound, UnsupportedFeature: Files that tell it cannot be read.
+        CorruptFile, NotFound, UnsupportedFeature: Files that decide it cannot be read.
     """
     transaction, quarantined = proposed.transaction, f"version {view.version}, which is in quarantine"
     if transaction is None or transaction.WhichOneof("operation") is None:
@@ -215,7 +215,7 @@ def _may_change_gone_rows(
     """Whether an Update may have found rows in a view of this version that are deleted in the head.
 
     `found` has the fragments that it names, as they are in the head, the view and the proposed manifest. A deletion
-    file tells at which version its rows were found, also where a stock writer rebased the Update since. Each row that
+    file states at which version its rows were found, also where a stock writer rebased the Update since. Each row that
     an Update changes is written anew: if it wrote as many as are gone from the head, it found them there.
     """
     assert proposed.transaction is not None

@@ -50,7 +50,7 @@ _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
 def check_fields(fields: Sequence[pb.Field], before: Iterable[pb.Field]) -> None:
     """Raise `InvalidTransaction` for a schema that readers cannot decode.
 
-    `fields` have unique ids, and parents before children. `before` is the schema of the head: what it has is not
+    `fields` have unique ids, and parents before children. `before` is the schema of the head: its fields are not
     judged again.
     """
     known = {field.id: field for field in before}

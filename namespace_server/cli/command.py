@@ -1,4 +1,4 @@
-"""What every command has in common: its log, the environment, the exit status, and one line for each error."""
+"""The frame of every command: its log, the environment, the exit status, and one line for each error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExitStatus(IntEnum):
     meaning: str
 
     def __new__(cls, number: int, meaning: str) -> Self:
-        """A status with what it means, for the reference."""
+        """A status with its meaning, for the reference."""
         member = int.__new__(cls, number)
         member._value_ = number
         member.meaning = meaning

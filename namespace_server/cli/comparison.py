@@ -1,4 +1,4 @@
-"""What two versions of a catalog have different."""
+"""The differences between two versions of a catalog."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_ROWS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RowSample:
-    """Rows that only one version of a table has: their numbers and some of them as JSON; or why they are not told."""
+    """Rows that only one version of a table has: their numbers and some of them as JSON; or why they are not given."""
 
     num_added: int = 0
     num_removed: int = 0
@@ -115,7 +115,7 @@ def compare_catalogs(
         before: The earlier version.
         after: The later version.
         samples: How many rows of each table to show; 0 compares no rows.
-        progress: Told of the tables.
+        progress: Called with the number of tables.
     """
     was = {state.uri: state for state in before.access.pins(before.version).tables.values()}
     now = {state.uri: state for state in after.access.pins(after.version).tables.values()}
@@ -129,11 +129,11 @@ def compare_catalogs(
         progress("compare", number, len(differing))
         first = None if old is None else before.describe(old.id)
         last = None if new is None else after.describe(new.id)
-        told = _compare(first, last)
+        compared = _compare(first, last)
         if samples and first and last and first.version and last.version and first.version != last.version:
             sample = compare_rows(before.dataset(first.name), after.dataset(last.name), samples)
-            told = replace(told, sample=sample)
-        found.append(told)
+            compared = replace(compared, sample=sample)
+        found.append(compared)
     return CatalogComparison(before.version, after.version, tuple(sorted(found, key=lambda table: table.name)))
 
 

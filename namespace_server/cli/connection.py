@@ -28,7 +28,7 @@ _SERVER: Final = ("http://", "https://")
 class CatalogTarget:
     """The options of a command that say which catalog is meant, and how to reach it.
 
-    `is_given` tells whether an option names the catalog, and not the environment; `has_store` likewise of the manifest
+    `is_given`: whether an option names the catalog, and not the environment; `has_store` likewise of the manifest
     store.
     """
 
@@ -55,7 +55,7 @@ class CatalogTarget:
 
 
 _VARIABLES: Final = {name: f"LANCE_NAMESPACE_{name.upper()}" for name in ("url", "root", "profile")}
-"""What names a catalog, each with its variable of the environment."""
+"""The options that name a catalog, each with its variable of the environment."""
 
 
 def _option(kind: Any, *names: str, default: Any = None, **given: Any) -> tuple[Any, Any]:
@@ -218,8 +218,8 @@ def _connection(found: CatalogTarget) -> Connection:
 
     named = [name for name in _VARIABLES if getattr(found, name)]
     if not named or ("root" in named and len(named) > 1):
-        told = " and ".join(f"--{name}" for name in named) or "none"
-        raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {told}")
+        found = " and ".join(f"--{name}" for name in named) or "none"
+        raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {found}")
     if found.url and not found.url.startswith(_SERVER):
         raise refusal(f"--url {found.url}: expected http://host:port or https://host:port")
     if found.root and found.root.startswith(_SERVER):

@@ -56,9 +56,9 @@ def log(
         for place, (who, why, changes) in enumerate(_batches(version)):
             first = place == 0
             every = list(_all_told(changes, deltas))
-            told = every[:_SHOWN] + ([f"and {len(every) - _SHOWN:,} more"] if len(every) > _SHOWN else [])
+            shown = every[:_SHOWN] + ([f"and {len(every) - _SHOWN:,} more"] if len(every) > _SHOWN else [])
             moment = shown_moment(version.committed_at) if first else ""
-            rows.append((version.version if first else None, moment, who, why, ", ".join(told)))
+            rows.append((version.version if first else None, moment, who, why, ", ".join(shown)))
     print_table(("version", "committed", "by", "message", "changes"), rows, numbers=("version",))
 
 
@@ -91,7 +91,7 @@ def _changes(version: CatalogVersion) -> Iterator[CatalogChange]:
 
 
 def _batches(version: CatalogVersion) -> Iterator[tuple[str, str, Sequence[CatalogChange]]]:
-    """Who, why and what of each batch of a version."""
+    """Principal, message and operations of each batch of a version."""
     for batch in version.batches:
         yield batch.principal or "", batch.message or "", batch.changes
     if version.adopted:
@@ -112,7 +112,7 @@ def _all_told(changes: Sequence[CatalogChange], deltas: Deltas) -> Iterator[str]
 
 
 def _told(change: CatalogChange, delta: int | None) -> str:
-    """A change in words: what was done, to what, and how many rows more it has."""
+    """A change in words: the operation, its object, and the number of added rows."""
     if change.operation == "declare_table":
         verb = "create"
     elif change.operation == "commit_transaction" and change.change:

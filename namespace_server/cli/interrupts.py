@@ -13,9 +13,9 @@ from namespace_server.cli.command import ExitStatus, refusal
 
 
 class Interrupts:
-    """Ctrl-C within the block raises `KeyboardInterrupt`, also at the next `check` if what was called has hidden it.
+    """Ctrl-C within the block raises `KeyboardInterrupt`, also at the next `check` if the called code has hidden it.
 
-    After `hold` the first one does not: what goes on is done to its end, and `came` tells of it. A second one does.
+    After `hold` the first one does not: the work goes on to its end, and `came` is true. A second one does.
     """
 
     def __init__(self) -> None:
@@ -47,13 +47,13 @@ class Interrupts:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Say what is unknown where an interrupt after `hold` ends the block."""
+        """Name the unknown outcome where an interrupt after `hold` ends the block."""
         try:
             yield
         except KeyboardInterrupt:
             if not self._is_held:
                 raise
-            said = "interrupted twice, during the commit: the rows may be committed, or not; `log` tells"
+            said = "interrupted twice, during the commit: the rows may be committed, or not; `log` shows which"
             raise refusal(said, ExitStatus.INTERRUPTED) from None
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:

@@ -48,7 +48,7 @@ def ls(
         str | None, typer.Argument(metavar="[NAMESPACE]", help="A namespace (that of the profile, or the root).")
     ] = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Also versions, rows, bytes and times.")] = False,
-    recursive: Annotated[bool, typer.Option("-R", "--recursive", help="Also what lies in namespaces below.")] = False,
+    recursive: Annotated[bool, typer.Option("-R", "--recursive", help="Also contents of namespaces below.")] = False,
     at: At = None,
 ) -> None:
     """List namespaces and tables."""
@@ -121,7 +121,7 @@ def show(
 
 def _show_catalog(context: typer.Context, catalog: Catalog, view: Catalog | CatalogView) -> None:
     head = catalog.access.state()
-    told = {
+    described = {
         "root": head.root,
         "version": getattr(view, "version", head.version),
         "namespaces": len(view.namespaces((), recursive=True)),
@@ -130,9 +130,9 @@ def _show_catalog(context: typer.Context, catalog: Catalog, view: Catalog | Cata
         "pins": [pin.name for pin in catalog.pins()],
     }
     if context.obj.as_json:
-        print_json(told)
+        print_json(described)
     else:
-        print_fields({name.replace("_", " "): value for name, value in told.items()})
+        print_fields({name.replace("_", " "): value for name, value in described.items()})
 
 
 def _table_json(found: TableDescription) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Options that commands share, and what they mean."""
+"""Options that commands share, and their meanings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def storage_options(given: Iterable[str] | None) -> dict[str, str]:
 
 @contextmanager
 def commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None]:
-    """What decides commits by an external manifest store, open within; None without one."""
+    """The commit handler of an external manifest store, open within; None without one."""
     if manifest_store is None:
         yield None
         return

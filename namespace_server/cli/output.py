@@ -1,6 +1,6 @@
-"""What commands print: tables and JSON on standard output.
+"""The output of commands: tables and JSON on standard output.
 
-On a terminal a table has colours, folds what is too wide, and is without empty columns. Where it does not fit even so,
+On a terminal a table has colours, folds wide cells, and is without empty columns. Where it does not fit even so,
 each row is printed as lines: nothing is cut. `NO_COLOR` turns the colours off. Elsewhere it is plain text in columns,
 in full width and without escape sequences. JSON is one document.
 """
@@ -22,7 +22,7 @@ def print_json(value: object) -> None:
 
 
 def say(context: typer.Context, text: str, **fields: object) -> None:
-    """Print what was done: a line of text, or with `--json` these fields."""
+    """Print the result: a line of text, or with `--json` these fields."""
     if context.obj.as_json:
         print_json(fields)
     else:
@@ -30,14 +30,14 @@ def say(context: typer.Context, text: str, **fields: object) -> None:
 
 
 class Report(Protocol):
-    """What a long command found or did."""
+    """The result of a long command."""
 
     def as_json(self) -> object:
-        """All of it, for programs."""
+        """The whole report, for programs."""
         ...
 
     def lines(self) -> Iterable[str]:
-        """What a person is told."""
+        """The report as text."""
         ...
 
 

@@ -18,7 +18,7 @@ _CLEAR: Final = "\r\x1b[K"
 class ProgressLine:
     """On a terminal a line that moves, and is gone at the end of the block; elsewhere a line every 30 seconds.
 
-    A `Progress`. A command that takes less time writes nothing elsewhere. `clock` tells seconds.
+    A `Progress`. A command that takes less time writes nothing elsewhere. `clock` returns seconds.
     """
 
     def __init__(self, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:

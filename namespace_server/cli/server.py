@@ -1,4 +1,4 @@
-"""What `serve` and `adopt` do. Imported by them alone: the server takes a second to import."""
+"""The commands `serve` and `adopt`. Imported by them alone: the server takes a second to import."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def serve(config: Path | None, **given: object) -> None:
-    """Serve the catalog that the settings describe until the process is told to end."""
+    """Serve the catalog that the settings describe until a signal ends the process."""
     settings = load(config, **given)
     configure_logs(settings.log_level, settings.log_format)
     if settings.exposed:
@@ -113,7 +113,7 @@ def serve(config: Path | None, **given: object) -> None:
 
 
 def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
-    """Take over the catalog that the settings describe, and print what was taken over."""
+    """Take over the catalog that the settings describe, and print the tables that were taken over."""
     settings = load(config, **given)
     configure_logs(settings.log_level, settings.log_format)
     namespace = _open(settings)
@@ -202,7 +202,7 @@ def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> Maintenan
 
 
 def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> Forwarding | None:
-    """How changes are handed to other servers, which from now on are told of this one; None: they take turns."""
+    """The forwarding of changes to other servers; flips name this one from now on. None: the servers take turns."""
     peers, instance = namespace.catalog.table.peers, secrets.token_hex(8)
     if settings.peer_secret is None:
         peers.join(Peer(instance), None)

@@ -86,7 +86,7 @@ class DownscopedToken:
 
 
 def access_boundary(bucket: str, path: str, permission: str) -> CredentialAccessBoundary:
-    """What limits a token to the objects below a path.
+    """The condition that limits a token to the objects below a path.
 
     Args:
         bucket: Name of the bucket.

@@ -34,7 +34,7 @@ class Issuer(Protocol):
     """Makes credentials. Blocking; thread-safe."""
 
     def issue(self, path: str) -> Credentials:
-        """New credentials for what lies below a path of the bucket. Raises ServiceUnavailableError (17)."""
+        """New credentials for the objects below a path of the bucket. Raises ServiceUnavailableError (17)."""
         ...
 
 

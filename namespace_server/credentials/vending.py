@@ -1,4 +1,4 @@
-"""What clients are handed with a table: options that are the same for all, and credentials that are made for it."""
+"""Storage options for clients of a table: some are the same for all tables, credentials are made for the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST: Final = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True)
 class VendingOptions:
-    """What is handed to clients; by default nothing.
+    """Makes the storage options for clients; by default none.
 
     Attributes:
         static: Options by Lance's names, the same for every table.

@@ -1,6 +1,6 @@
 """Operations on the rows of tables: workers compute them with pylance, the catalog commits them.
 
-port            what is needed of a catalog, and of the processes that do the work
+port            the catalog, and the processes that do the work, as operations need them
 request_checks  the check of a request, where it comes in
 change_request  a requested change, and what its record holds of that
 operations      a change from request to answer: find the table, do the work, commit it as a batch

@@ -29,7 +29,7 @@ ANONYMOUS: Final = Caller()
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """What the record of a change holds beside its batch.
+    """The fields of the record of a change beside its batch.
 
     Attributes:
         caller: Its principal and idempotency key.
@@ -56,7 +56,7 @@ class ChangeRequest:
     rows_digest: RowsDigest | None = None
 
     async def record(self, answer: Result | None = None) -> ChangeRecord:
-        """What the record of the change is to hold. Under a key this waits for the end of the rows."""
+        """The fields of the record of the change. Under a key this waits for the end of the rows."""
         if self.caller.idempotency_key is None:
             return ChangeRecord(self.caller, self.operation, message=self.message)
         request: Mapping[str, object] = self.request

@@ -176,7 +176,7 @@ class DataOperations(Generic[Rows]):
 
 
 def _answer(requested: ChangeRequest, made: CommittedChange, result: Result) -> Answer:
-    """The answer to a change that is in the catalog, with what it answers beside the version."""
+    """The answer to a change that is in the catalog, with its fields beside the version."""
     if made.kept is not None:
         result = requested.answer(made.kept)
     number = {} if made.version is None else {"version": made.version}

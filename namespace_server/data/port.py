@@ -1,4 +1,4 @@
-"""What operations on rows need: tables that are found, batches that are committed, and processes that do the work."""
+"""The ports of operations on rows: they find tables, commit batches, and run work in processes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class CommittedChange:
         transaction_id: The uuid of its batch.
         catalog_version: The catalog version that has it.
         version: Number of the table version that it made; None if it changed nothing.
-        identity: What else tells that version, None if the catalog does not know.
+        identity: The identity of that version beyond its number, None if the catalog does not know it.
         kept: The recorded answer, with the version, of a change that was committed before under its idempotency key:
-            nothing of what was staged this time is in the catalog. Else None.
+            nothing that was staged this time is in the catalog. Else None.
     """
 
     transaction_id: str
@@ -60,7 +60,7 @@ class TableCatalog(Protocol):
         ...
 
     def row_count(self, table: TableState) -> int | None:
-        """The number of rows of the table's version, as its manifest tells it; None where only a look at all can tell.
+        """The number of rows of the table's version; None if its manifest does not state it.
 
         One read of a manifest of bounded size, unless it is in memory.
         """
@@ -110,7 +110,7 @@ class Tables(Protocol):
         ...
 
     async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
-        """Commit what was staged as one batch. Raises the errors of a batch.
+        """Commit the staged operations as one batch. Raises the errors of a batch.
 
         Under an idempotency key there may be no operations: then the answer is recorded.
         """

@@ -20,7 +20,7 @@ from table_data.requests.table_requests import Explain, ReadRequest
 
 @dataclass(frozen=True, slots=True)
 class ReadPoint:
-    """What a read is to see.
+    """The versions that a read is for.
 
     Attributes:
         catalog_version: The table as it was in this catalog version; None: the newest.

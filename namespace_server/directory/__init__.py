@@ -1,4 +1,4 @@
-"""The catalog: a directory of Lance tables and the `__manifest` dataset that says what is in it.
+"""The catalog: a directory of Lance tables and the `__manifest` dataset that lists its contents.
 
     doctor, root_check
                       examine a catalog from its storage, and whether a place can be the root of one

@@ -20,7 +20,7 @@ from namespace_server.directory.verifying.allowed_locations import AllowedLocati
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What was adopted: tables with the number of their versions, and the catalog version that holds them.
+    """The result of an adoption: tables with the number of their versions, and the catalog version that holds them.
 
     `unlisted` are tables at the root of a catalog that was managed already and has no row of them: `register` takes
     each in.

@@ -55,8 +55,8 @@ class CatalogOptions:
     namespaces above its table, in the same batch, and a namespace that does not exist lists as empty.
     With `verify_data_files` the ends of data files are read in a bucket too: see `AddedFileChecks`. `group_limit` is
     the most batches that share a flip; None: 64 in a directory, 256 in a bucket, where a flip takes three round trips.
-    With `sole_writer` the store takes manifests under canonical names from the servers of this root alone: heads are not
-    searched for versions of other writers above them (P5), which saves a request for each table.
+    With `sole_writer` the store takes manifests under canonical names from the servers of this root alone: no search is
+    made for versions of other writers above heads (P5), which saves a request for each table.
     """
 
     group_limit: int | None = None
@@ -80,7 +80,7 @@ class StoredCatalog:
 
     Thread-safe. Several processes may have the same root open. At most `group_limit` batches share a
     flip. `vendor` answers the storage options for clients.
-    `observer` is told of the work; of calls of the store by `store` itself, if that is a `MeteredStore`.
+    `observer` receives the work; calls of the store come from `store` itself, if that is a `MeteredStore`.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class StoredCatalog:
         )
 
     def storage_options_at(self, uri: str) -> dict[str, str]:
-        """What clients are handed to reach the table at this URI below the root; may ask a token service.
+        """The storage options with which clients reach the table at this URI below the root; may ask a token service.
 
         Raises ServiceUnavailableError (17).
         """
@@ -180,7 +180,7 @@ class StoredCatalog:
             raise TableVersionNotFoundError(f"catalog version {at} does not exist or is no longer kept") from error
 
     def state(self) -> CatalogFigures | None:
-        """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
+        """The figures of the catalog in memory, without a storage request; None if no version was read yet."""
         snapshot = self.table.known
         if snapshot is None:
             return None
@@ -240,7 +240,7 @@ class StoredCatalog:
         return decided
 
     def _decide_again(self, decided: Sequence[PendingBatch]) -> list[PendingBatch]:
-        """The verdicts, after deciding again what was rejected and names branches that clients deleted (M8)."""
+        """The verdicts, after deciding again each rejected batch that names branches which clients deleted (M8)."""
         chains = [self._rejected_branches(pending) for pending in decided]
         try:
             deleted = {chain for chain in set().union(*chains) if self.forget_if_deleted(self.table.current, *chain)}
@@ -264,7 +264,7 @@ class StoredCatalog:
     def forget_if_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | None) -> bool:
         """Whether a client deleted a branch by path (M8). If so, its rows go in flips of their own, if they can now.
 
-        Raises `StorageError` if that cannot be told.
+        Raises `StorageError` if storage cannot be read.
         """
         if not self.deleted_branches.is_deleted(snapshot, (table_id, branch)):
             return False
@@ -287,14 +287,14 @@ class StoredCatalog:
         try:
             left = self.branch_removal.waiting(self.table.current, chains)
         except (LanceCoreError, LanceNamespaceError):
-            return  # the commit meets it too, and tells it
+            return  # the commit meets it too, and reports it
         if left:
             self.finish_branches(left)
 
     def finish_branches(self, records: Iterable[RecordEntry]) -> None:
         """Remove the files of deleted branches, and the records of those that are gone, by a flip (B2).
 
-        Raises nothing: what cannot be done now is left to the sweep, and to the next commit on the branch.
+        Raises nothing: a failed removal is left to the sweep, and to the next commit on the branch.
         """
         try:
             self.recovery.remove_branches(records, self.table.current)

@@ -72,7 +72,7 @@ class CatalogTables:
         return None if file is None else layout_digest(file.outline)
 
     def row_count(self, table: TableState) -> int | None:
-        """The number of rows of the table's version, if its manifest is in memory or short, and tells it."""
+        """The number of rows of the table's version, if its manifest is in memory or short, and states it."""
         entry = self._entry(table)
         if entry is None:
             return None
@@ -81,7 +81,7 @@ class CatalogTables:
             file = manifests.load(entry) if entry.size <= _SHORT_MANIFEST else manifests.get(entry)
             return None if file is None else file.facts.rows
         except LanceCoreError:
-            return None  # the worker that opens the version says what is wrong
+            return None  # the worker that opens the version reports the fault
 
     def _entry(self, table: TableState) -> VersionEntry | None:
         """The row of the table's version; None where the newest snapshot has none, or one of another version."""
@@ -121,7 +121,7 @@ class CatalogTables:
 def change_batch(record: ChangeRecord, operations: tuple[Operation, ...]) -> Batch:
     """The batch of a change of rows.
 
-    One under an idempotency key is known again by what was asked for, not by its operations.
+    One under an idempotency key is recognised by its request, not by its operations.
     """
     name = str(uuid.uuid4())
     key, principal = record.caller.idempotency_key, record.caller.principal

@@ -76,8 +76,8 @@ T = TypeVar("T")
 class JsonCatalog:
     """A catalog whose requests and answers are JSON, with the names of the wire.
 
-    The properties are those of `DirectoryNamespace`. The `observer` is told of the work on the catalog that they
-    describe; an opened `catalog` has its own. Raises the errors of `lance_namespace.errors`. Thread-safe.
+    The properties are those of `DirectoryNamespace`. `observer` receives the work on the catalog that they describe; an
+    opened `catalog` has its own. Raises the errors of `lance_namespace.errors`. Thread-safe.
     """
 
     READS: ClassVar[frozenset[str]] = frozenset(READS)
@@ -144,7 +144,7 @@ class JsonCatalog:
         return answer_unless_missing(self.catalog, snapshot, request, answer)
 
     def state(self) -> CatalogFigures | None:
-        """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
+        """The figures of the catalog in memory, without a storage request; None if no version was read yet."""
         known = self.catalog.state()
         return None if known is None else replace(known, caches={**known.caches, "responses": self._cache.state})
 
@@ -202,8 +202,8 @@ class JsonCatalog:
     def prepare_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> Call[CommittedChange]:
         """Check a change of rows; no I/O. Raises InvalidInputError (13).
 
-        Under an idempotency key its answer is recorded with it, since another server, or this one later, cannot tell it
-        from the table; it may have no operations then.
+        Under an idempotency key its answer is recorded with it, since another server, or this one later, cannot derive
+        it from the table; it may have no operations then.
         """
         if record.message is not None:
             self._rules.limits.check_strings({"message": record.message}, "context")
@@ -214,7 +214,7 @@ class JsonCatalog:
         return Call(change_batch(record, operations), answers.answer_change)
 
     def commit(self, calls: Sequence[Call[T]]) -> list[T | LanceNamespaceError]:
-        """Commit calls as a group: each has its own verdict, what is committed is so in one flip where possible.
+        """Commit calls as a group: each has its own verdict, and those that commit share a flip where possible.
 
         Blocking; returns one answer or error per call, in order.
         """
@@ -285,7 +285,7 @@ class JsonCatalog:
     def with_storage_options(self, answer: Answer) -> Answer:
         """The answer about a new table, with what the client is handed to reach it; may ask a token service.
 
-        The table is there: where its options cannot be had, the answer is without them, and a describe tells why.
+        The table is there: where its options cannot be had, the answer is without them, and a describe gives the error.
         """
         try:
             options = self.catalog.storage_options_at(str(answer.body["location"]))
@@ -323,11 +323,11 @@ class JsonCatalog:
         self.catalog.table.check_changeable()
 
     def start(self) -> None:
-        """Begin to finish what others left open, without waiting for a first request (M7)."""
+        """Begin to finish open work of other processes, without waiting for a first request (M7)."""
         self.catalog.start()
 
     def close(self) -> None:
-        """Finish what is open and release the store."""
+        """Finish open work and release the store."""
         self.catalog.close()
         if self._manifests is not None:
             self._manifests.close()

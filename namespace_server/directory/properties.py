@@ -31,7 +31,7 @@ def open_catalog(
 ) -> tuple[StoredCatalog, ManifestStore | None]:
     """The catalog that the properties describe, and its manifest store, if it has one.
 
-    The `observer` is told of all work, and each call of the store. Reads and writes nothing below the root. Raises
+    The `observer` receives all work, and each call of the store. Reads and writes nothing below the root. Raises
     `ValueError`, `StorageError`.
     """
     settings = {key: str(value) for key, value in properties.items()}
@@ -62,7 +62,7 @@ def open_catalog(
 
 
 def _vending(settings: dict[str, str]) -> VendingOptions:
-    """What clients are handed, by the properties that say so; they are taken out. Raises `ValueError`."""
+    """The maker of storage options for clients, by their properties, which are taken out. Raises `ValueError`."""
     static = {name.removeprefix(_VENDED): settings.pop(name) for name in list(settings) if name.startswith(_VENDED)}
     given = {name: settings.pop(name) for name in _VENDING if name in settings}
     return replace(VendingOptions(static=static), **_read(given, _VENDING))

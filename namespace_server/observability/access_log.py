@@ -45,7 +45,7 @@ class LoggedRequest(NamedTuple):
 class AccessLog:
     """Writes lines in the form of the other log lines, as text or JSON, off the request path.
 
-    `add` only appends to a queue. A thread formats and writes what is queued, without the machinery of `logging`: that
+    `add` only appends to a queue. A thread formats and writes the queue, without the machinery of `logging`: that
     costs more than a describe. What cannot be written, as on a full disk, is kept and written later, from the byte on
     that was not taken. When more requests end than can be kept, the log says how many lines it dropped.
 
@@ -68,7 +68,7 @@ class AccessLog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is queued and end the thread."""
+        """Write the queue and end the thread."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -98,7 +98,7 @@ class AccessLog:
             self._unwritten = self._unwritten[taken:]
 
     def _formatted(self) -> bytes:
-        """What is queued, and how many requests were not."""
+        """The lines that are queued, and the number of requests that were not."""
         entries = [self._entries.popleft() for _ in range(min(len(self._entries), _LINES))]
         if self._dropped and not self._entries:
             dropped, self._dropped = self._dropped, 0
@@ -106,7 +106,7 @@ class AccessLog:
         return "".join(map(self._format, entries)).encode()
 
     def _taken(self, data: bytes) -> int:
-        """The number of bytes that the stream took. Without its buffer, which does not tell what was written of it."""
+        """The number of bytes that the stream took. Without its buffer, which does not report partial writes."""
         stream = self._stream or sys.stderr
         raw = getattr(getattr(stream, "buffer", None), "raw", None)
         if raw is not None:

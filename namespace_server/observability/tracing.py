@@ -36,7 +36,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 def open_tracing(observer: Observer) -> Tracing:
-    """Tracing as the environment describes it, by the variables `OTEL_*`. The observer is told as before."""
+    """Tracing as the environment describes it, by the variables `OTEL_*`. `observer` receives every event too."""
     resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "lance-namespace"})
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -44,7 +44,7 @@ def open_tracing(observer: Observer) -> Tracing:
 
 
 class Tracing(Observer):
-    """An observer that makes spans of what it is told within a request, and hands it on. Thread-safe.
+    """An observer that makes spans of the events within a request, and passes them on. Thread-safe.
 
     Work in the background, such as sweeps, makes no spans. No span names a table or a principal.
     """

@@ -25,5 +25,5 @@ and answers become bytes.
     errors          status and body of every failure
     identity        API keys
     header_names    names of our headers
-    port            what is needed of a catalog
+    port            the catalog as this layer needs it
 """

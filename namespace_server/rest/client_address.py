@@ -19,7 +19,7 @@ class ClientAddresses:
 
     Each proxy appends the address that it was called from. So the lists are read from the right: the client is the
     first address that is of no trusted proxy. Everything to the left of it is what the client says of itself. Where the
-    two headers tell different clients, one of them is the client's own: the address of the connection is taken.
+    two headers name different clients, one of them is the client's own: the address of the connection is taken.
 
     Args:
         proxies: addresses and networks of the proxies; none: no header is read.
@@ -36,16 +36,16 @@ class ClientAddresses:
         address: str = connection[0]
         if not self._proxies or not self._is_trusted(address):
             return address
-        told = {
+        named = {
             client
             for name, read in ((_FORWARDED_FOR, _read_list), (_FORWARDED, _read_forwarded))
             if (values := [value for header, value in scope["headers"] if header == name])
             and (client := self._client(address, read(b",".join(values).decode("latin-1"))))
         }
-        return told.pop() if len(told) == 1 else address
+        return named.pop() if len(named) == 1 else address
 
     def _client(self, proxy: str, listed: list[str]) -> str:
-        """The client that a list tells, from its right end; what cannot be read ends the search at the proxy before."""
+        """The client in a list, searched from its right end; an unreadable item ends the search at the proxy before."""
         found = proxy
         for item in reversed(listed):
             address = _parse(item)

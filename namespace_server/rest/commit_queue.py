@@ -91,7 +91,7 @@ class CommitQueue:
         """Commit one call and return its answer.
 
         Raises the call's own error, or `ServiceUnavailableError` (17) without doing anything if the queue is full or
-        closed. A waiter that is cancelled leaves its call in the queue: what was accepted is committed.
+        closed. A waiter that is cancelled leaves its call in the queue: accepted calls are committed.
         """
         if not self._open or self._loop is None:
             raise with_nothing_done(ServiceUnavailableError("the server is shutting down; nothing was done"))

@@ -178,7 +178,7 @@ class DataService:
 
     @property
     def pools(self) -> Mapping[str, PoolState]:
-        """What the workers are doing now, by the name of their pool. May be called by any thread."""
+        """The present state of the workers, by the name of their pool. May be called by any thread."""
         return {"change": self._changes.state, "read": self._reads.state}
 
     def load(self) -> None:
@@ -186,7 +186,7 @@ class DataService:
         self._starter.load()
 
     async def close(self) -> None:
-        """End the workers and what they are doing; wait for what is being committed."""
+        """End the workers and their jobs; wait for commits under way."""
         await asyncio.gather(self._reads.close(), self._changes.close())
         await self._starter.close()
         await self._under_way.close()

@@ -114,7 +114,7 @@ class ClientDisconnected(LanceNamespaceError):
 
 
 class ChunksBroken(ClientDisconnected):
-    """The chunks of a body break off (400). The HTTP server does not tell a malformed one from a closed connection."""
+    """The chunks of a body break off (400). To the HTTP server a malformed one is like a closed connection."""
 
     status = 400
 
@@ -222,7 +222,7 @@ def render_error(
     """The error that answers any exception, and headers and body of its ErrorResponse.
 
     An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
-    A failed authentication and a refused origin tell no catalog version, and `None` stands for a request that was
+    A failed authentication and a refused origin state no catalog version, and `None` stands for a request that was
     refused before its authentication. `changes`: whether the request may have changed anything.
     """
     instance = uuid.uuid4().hex

@@ -146,11 +146,11 @@ class Exchange:
 
     @property
     def read_point(self) -> ReadPoint:
-        """What a read of rows is to see. Raises `InvalidInputError` (13)."""
+        """The catalog version and table version that a read of rows is for. Raises `InvalidInputError` (13)."""
         return ReadPoint(self.pin, read_least_version(self.headers))
 
     def require_no_body(self) -> None:
-        """Raise `InvalidInputError` (13) for a body where none is read: what it asks for would be ignored.
+        """Raise `InvalidInputError` (13) for a body where none is read: its content would be ignored.
 
         One that is too short for a field is none: some clients send `{}` with every request.
         """

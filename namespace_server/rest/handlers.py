@@ -1,11 +1,11 @@
-"""What routes do with a request: one class for each kind of operation, with what differs between operations as fields.
+"""Handlers of requests: one class for each kind of operation; fields hold the differences between operations.
 
 Read            a read of the catalog, whose answer may be cached
 Commit          a change of the catalog, committed in a group
 Change          a change that also writes or removes files beside the catalog
 RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
-TableRead       a read of the rows of a table, or of what is known of them, done by a worker
+TableRead       a read of the rows of a table, or of facts about them, done by a worker
 Refusal         an operation that is not served
 """
 

@@ -12,13 +12,13 @@ ANSWERED_BY: Final = b"x-lance-answered-by"
 """The process that answers a change that was handed to it."""
 PEER_CHALLENGE: Final = b"x-lance-peer-challenge"
 PEER_RESPONSE: Final = b"x-lance-peer-response"
-"""What another server asks this process to prove its secret with, and the proof."""
+"""The challenge with which another server asks this process for a proof of the secret, and the proof."""
 TABLE_VERSION: Final = b"x-lancedb-version"
 LEAST_VERSION: Final = b"x-lancedb-min-read-version"
 """Lancedb's names for the version that a read has read, and for the one that it must not be older than."""
 DATABASE: Final = b"x-lancedb-database"
 DATABASE_PREFIX: Final = b"x-lancedb-database-prefix"
-"""Lancedb's names for the namespace that a request is about, and for what is below it: `db://DATABASE/PREFIX`."""
+"""Lancedb's names for the namespace that a request is about, and for the prefix below it: `db://DATABASE/PREFIX`."""
 SINGLE: Final = (
     b"host",
     b"content-type",

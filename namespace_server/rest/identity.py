@@ -72,8 +72,8 @@ class KeyRing:
     def of_digest(self, digest: bytes) -> str | None:
         """The principal of the key with this digest, None if it is unknown.
 
-        One look-up, whatever the number of keys. How long it takes may depend on the digest, which tells nothing of how
-        much of a key was right.
+        One look-up, whatever the number of keys. How long it takes may depend on the digest, which hides how much of
+        a key was right.
         """
         return self.principals.get(digest)
 
@@ -142,7 +142,7 @@ class Authenticator:
         return found
 
     def weaknesses(self) -> list[str]:
-        """What makes the keys in force easy to guess, to read or to replace; without any key."""
+        """Warnings about keys in force that are easy to guess, to read or to replace. No text has any of a key."""
         listed = {} if self._file is None else read_mapping(self._file)
         plain = [key for key in (*self._keys, *listed) if not key.startswith(HASHED)]
         found = []
@@ -219,7 +219,7 @@ class Authenticator:
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file does; None if there is none."""
+    """A value that changes when the file does; None if there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - follows links, as mounted secrets are
     except OSError:

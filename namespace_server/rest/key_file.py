@@ -36,12 +36,12 @@ def new_key() -> str:
 
 
 def hashed(key: str) -> str:
-    """What a file holds in place of a key: `sha256:` and its digest."""
+    """The entry of a file in place of a key: `sha256:` and its digest."""
     return HASHED + _digest(key)
 
 
 def _digest(entry: str) -> str:
-    """In hex, of a key or of what stands for one."""
+    """In hex, of a key or of the entry that stands for one."""
     if entry.startswith(HASHED):
         return entry.removeprefix(HASHED).lower()
     return hashlib.sha256(entry.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What the REST layer needs of a catalog. `DirectoryNamespace` is one; tests that provoke faults bring their own."""
+"""The catalog as the REST layer needs it. `DirectoryNamespace` is one; tests that provoke faults bring their own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CatalogPort(Protocol):
         ...
 
     def state(self) -> CatalogFigures | None:
-        """What this process knows of the catalog, without a look at storage; None if it has read no version yet."""
+        """The figures of the catalog in memory, without a storage request; None if no version was read yet."""
         ...
 
     @property
@@ -134,5 +134,5 @@ class CatalogPort(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release the catalog's resources."""
         ...

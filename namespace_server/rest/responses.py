@@ -52,7 +52,7 @@ def success(service: CatalogService, answer: Answer[object]) -> Success:
 
 
 def read_success(service: CatalogService, answer: Answer[object]) -> Success:
-    """The response for a read of rows whose answer is a value; it tells the version of the table."""
+    """The response for a read of rows whose answer is a value; it states the version of the table."""
     response = success(service, answer)
     response.raw_headers += _table_version(answer.table_version)
     return response

@@ -27,7 +27,7 @@ Handler = Callable[[Exchange], Awaitable[Response]]
 
 
 class Work(Protocol):
-    """What the requests of a route ask for; see `handlers`."""
+    """The work that the requests of a route ask for; see `handlers`."""
 
     def handler(self, operation: str, path: str) -> Handler:
         """The handler of an operation on a path."""

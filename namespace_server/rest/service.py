@@ -118,7 +118,7 @@ class CatalogService:
         return self._data
 
     def state(self) -> ServerState:
-        """What the server is doing now. Waits for nothing; may be called by any thread."""
+        """The present state of the server. Waits for nothing; may be called by any thread."""
         return ServerState(
             catalog=self.namespace.state(),
             read_only=self.read_only.is_on(),
@@ -271,7 +271,7 @@ class CatalogService:
             TimeoutError: storage did not answer within some seconds.
             NotWritable: the root cannot be written.
             ServiceUnavailableError: a call to storage has been without an answer for long.
-            Exception: what stands in the way of reading.
+            Exception: the error that prevents reading.
         """
         self.namespace.check_answering()
         if self._probe is None or self._probe.done():

@@ -31,7 +31,7 @@ class TooManyWrongKeys(ThrottlingError):
 
 
 class WrongKeys:
-    """Counts wrong keys by address, and tells who must wait.
+    """Counts wrong keys by address, and decides which addresses must wait.
 
     An address may try `per_minute` wrong keys at once, and again as they are forgotten, evenly over a minute. After
     that no key of it is looked at, right or wrong, so that nothing is learned of one; but a key that was right from

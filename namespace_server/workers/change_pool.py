@@ -64,7 +64,7 @@ class ChangePool(ProcessPool):
         try:
             if process.keeps_bodies and process.is_alive() and not process.awaits_reply:
                 with suppress(ClientError):  # it ends just now; the change may be committed
-                    await process.tell(process.endings())
+                    await process.notify(process.endings())
         finally:
             self._release(process)
 
@@ -103,7 +103,7 @@ class RemoteChange:
             with self._pool.observer.job("change"):
                 stage = ("stage", self._number, table)
                 if begin and isinstance(self._rows, SpoolFile):
-                    await process.tell(*begin)
+                    await process.notify(*begin)
                     await process.give(self._rows.fileno())
                     await process.ask(stage)
                 else:
@@ -114,7 +114,7 @@ class RemoteChange:
         return staged
 
     async def discard(self) -> None:
-        """Remove the files that were staged last; what a process leaves is collected later."""
+        """Remove the files that were staged last; files that a process leaves are collected later."""
         if self._process is None:
             return
         with suppress(ClientError, WorkTimeout):
@@ -126,7 +126,7 @@ class RemoteChange:
         """Let an idle process open the version that the change was committed as: the next change may be of it."""
         if self._held and self._process is not None and not self._pool.is_waited_for:
             with suppress(ClientError):  # it ends just now, and the change is committed
-                await self._process.tell(("open", table, self._job.options))
+                await self._process.notify(("open", table, self._job.options))
 
     async def end(self) -> None:
         """Let the process forget the change."""
@@ -136,7 +136,7 @@ class RemoteChange:
 
     @asynccontextmanager
     async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message, ...]]]:
-        """Hold the process, the same each time; and with it what it has to be told first."""
+        """Hold the process, the same each time; yields it and the messages that it needs first."""
         begin: tuple[Message, ...] = ()
         if self._process is None:
             process = self._process = await self._pool.hold(table, self._principal)

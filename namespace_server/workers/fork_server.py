@@ -1,6 +1,6 @@
-"""The process that has loaded what workers need, and forks them: `python -m namespace_server.workers.fork_server FD`.
+"""A process that has loaded all modules and forks workers: `python -m namespace_server.workers.fork_server FD`.
 
-Loading takes a second, a fork some milliseconds, and what was loaded is in memory once. The process does no work on
+Loading takes a second, a fork some milliseconds, and loaded modules are in memory once. The process does no work on
 rows and has one thread, so that nothing is lost by a fork: pylance starts its threads with its first work. The server
 holds the other end of the socket FD; `protocol` has the messages. The process ends when the server does.
 """
@@ -44,9 +44,9 @@ class ForkServer:
                     if not child:
                         self._close()
                         return socket.socket(fileno=end.detach()), *FORK.unpack(request)
-                self._tell(child)
+                self._report(child)
 
-    def _tell(self, child: int) -> None:
+    def _report(self, child: int) -> None:
         """Answer with a new worker."""
         descriptor = os.pidfd_open(child)
         source, sink = os.pipe()
@@ -56,7 +56,7 @@ class ForkServer:
         os.close(source)
 
     def _reap(self, descriptor: int) -> None:
-        """Forget a worker that has ended, and tell how."""
+        """Forget a worker that has ended, and write its exit code."""
         self._poll.unregister(descriptor)
         child, sink = self._children.pop(descriptor)
         _, status = os.waitpid(child, 0)
@@ -66,7 +66,7 @@ class ForkServer:
         os.close(descriptor)
 
     def _close(self) -> None:
-        """Close what a worker does not need."""
+        """Close the descriptors that a worker does not need."""
         self._control.close()
         for descriptor, (_, sink) in self._children.items():
             os.close(descriptor)
@@ -77,7 +77,7 @@ def main() -> None:
     """Fork workers until the server ends."""
     warnings.filterwarnings("ignore", message="lance is not fork-safe")
     gc.collect()
-    gc.freeze()  # what is here already is not written to by the collector, and stays shared
+    gc.freeze()  # objects that exist already are not written to by the collector, and stay shared
     worker = ForkServer(socket.socket(fileno=int(sys.argv[1]))).run()
     if worker is not None:
         work(*worker)

@@ -13,7 +13,7 @@ _LIBC: Final = ctypes.CDLL(None)
 
 
 def anonymous_bytes(process: int) -> int:
-    """The memory that only this process has: not files that it maps. 0 where the system does not tell."""
+    """The memory that only this process has: not files that it maps. 0 where the system does not state it."""
     try:
         with open(f"/proc/{process}/statm", "rb", buffering=0) as file:  # noqa: PTH123 - many times a second
             _, resident, shared, *_ = file.read().split()

@@ -83,7 +83,7 @@ class ProcessPool:
 
     @property
     def state(self) -> PoolState:
-        """What the processes are doing now. May be called by any thread."""
+        """The present state of the processes. May be called by any thread."""
         free = sum(process is not None for process in list(self._free))
         waiting, held_back = self._shares.waiting_jobs
         return PoolState(max(0, len(self._started) - free), free, waiting, self._lost, held_back)
@@ -280,7 +280,7 @@ class ProcessPool:
 
     async def _have_given_back(self, process: WorkerProcess) -> None:
         with suppress(Exception):  # it ends just now
-            await process.tell(("give back",))
+            await process.notify(("give back",))
         self._release(process)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -300,7 +300,7 @@ def default_share(size: int) -> int:
 
 
 def part_of_one(bound: int) -> int:
-    """What one principal may have of a bound of waiting work: three quarters."""
+    """The part of a bound of waiting work that one principal may have: three quarters."""
     return bound - bound // 4
 
 
@@ -315,7 +315,7 @@ def _next(process: WorkerProcess) -> bool:
 
 
 def _refuse(process: WorkerProcess) -> None:
-    """Tell those that wait for an ended process and no other."""
+    """Fail the waits for an ended process."""
     for turn in process.turns:
         if not turn.done():
             turn.set_exception(_gone())

@@ -6,7 +6,7 @@ sends
     ("change", number, job, length)        behind the list come the rows, if they have a length: so many bytes, or the
                                            descriptor of a file if it is IN_FILE
     ("stage", number, table)               of a change that began; any number of times
-    ("discard", number)                    what was staged last, which was rejected
+    ("discard", number)                    the files staged last, which were rejected
     ("end", numbers)                       of changes; others may begin before it
     ("open", table, options)               a version that a change has just made, for the next change of the table
     ("read", job, table)

@@ -1,4 +1,4 @@
-"""Who holds the processes of a pool, and who waits for one."""
+"""The holders of the processes of a pool, and the waiters for one, by principal."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class SpooledBody:
             self._file.close()
 
     def _write(self, file: SpoolFile) -> None:
-        """Begin to write what is in memory."""
+        """Begin to write the pieces in memory."""
         pieces, held, self._pieces, self._held, self._size = self._pieces, self._held, [], 0, 0
 
         async def write() -> None:
@@ -188,7 +188,7 @@ class SpooledBody:
         self._writing.add_done_callback(lambda _: self._space.let_go(held))
 
     async def _written(self) -> None:
-        """Wait for what is being written."""
+        """Wait for the write under way."""
         writing, self._writing = self._writing, None
         if writing is not None:
             await writing
@@ -239,7 +239,7 @@ class SpooledAnswer:
             await self._change()
 
     def close(self) -> None:
-        """Forget what is left."""
+        """Release the remaining bytes."""
         self._space.let_go(self._held)
         self._held = 0
         self._pieces.clear()

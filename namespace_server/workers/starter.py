@@ -23,7 +23,7 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "back
 _FORK_TIMEOUT: Final = 60.0
 """Seconds in which a process that may have to load pylance first forks a worker, also on a busy machine."""
 _STATUS_WAIT: Final = 200
-"""Milliseconds in which it is told how a process ended."""
+"""Milliseconds in which the exit code of a process arrives."""
 
 
 class StartedProcess:
@@ -100,13 +100,13 @@ class WorkerStarter:
     def _start(self, memory: int, rows: int) -> tuple[StartedProcess, socket.socket]:
         try:
             return self._fork(memory, rows)
-        except OSError:  # what forks was ended
+        except OSError:  # the forking process has ended
             self._end()
             return self._fork(memory, rows)
 
     def _fork(self, memory: int, rows: int) -> tuple[StartedProcess, socket.socket]:
         control = self._begin()
-        ours, theirs = socket.socketpair()  # for each try its own: a worker whose start was not told finds no peer
+        ours, theirs = socket.socketpair()  # for each try its own: a worker whose start was not reported finds no peer
         try:
             with theirs:
                 socket.send_fds(control, [FORK.pack(memory, rows)], [theirs.fileno()])

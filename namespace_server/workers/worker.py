@@ -1,4 +1,4 @@
-"""What runs in a process that does jobs, one at a time.
+"""The main loop of a worker process: jobs, one at a time.
 
 The server holds the other end of the control socket; `protocol` has the messages. The worker ends when the server does.
 """
@@ -69,7 +69,7 @@ class Worker:
                 for number in numbers:
                     del self._changes[number]
             case ("open", table, options):
-                with suppress(Exception), self._fifos.job(table.uri):  # the change that needs it says what is wrong
+                with suppress(Exception), self._fifos.job(table.uri):  # the change that needs it reports the error
                     self._versions.open(table, options)
             case ("give back",):
                 give_back()
@@ -122,7 +122,7 @@ class Worker:
         self._channel.send(reply, whole)
 
     def _stream(self, rows: pa.RecordBatchReader) -> None:
-        """Write rows to a pipe, of which the server is told first."""
+        """Write rows to a pipe, whose other end is sent to the server first."""
         source, end = open_pipe()
         with source:
             self._channel.send(("rows",), descriptor=source.fileno())
@@ -131,7 +131,7 @@ class Worker:
             write_file(rows, pa.PythonFile(sink, mode="w"))
             sink.flush()
         finally:
-            with suppress(OSError):  # the client went away, and what is buffered has no reader
+            with suppress(OSError):  # the client went away, and buffered bytes have no reader
                 sink.close()
 
 
@@ -151,7 +151,7 @@ def portable(error: Exception) -> ClientError:
 def _end_with_server(end: socket.socket) -> None:
     """End this process when the other end of the socket is closed, whatever it is doing."""
     poll = select.poll()
-    poll.register(end.fileno(), 0)  # a hang-up is always told
+    poll.register(end.fileno(), 0)  # a hang-up is always reported
     poll.poll()
     os._exit(1)
 

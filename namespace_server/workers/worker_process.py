@@ -61,11 +61,11 @@ class WorkerProcess:
         self.turns: deque[asyncio.Future[None]] = deque()
         """Those that wait for this process and no other."""
         self.ended: list[int] = []
-        """Changes that the process may forget, and has not been told of."""
+        """Changes that the process may forget, of which it has not been notified."""
         self.open_changes = 0
         """Changes that have begun here, and may be staged again."""
         self.has_given_back = False
-        """Whether it was told to give back memory since its last job."""
+        """Whether it was asked to give back memory since its last job."""
         self.keeps_bodies = False
         """Whether the rows of one of them may take much room."""
 
@@ -92,12 +92,12 @@ class WorkerProcess:
         return not self.is_killed and self._process.is_alive()
 
     async def ask(self, *messages: Message, body: bytes = b"") -> None:
-        """Tell the process something, the last of which it answers."""
+        """Send the process messages, the last of which it answers."""
         self.awaits_reply = True
-        await self.tell(*messages, body=body)
+        await self.notify(*messages, body=body)
 
-    async def tell(self, *messages: Message, body: bytes = b"") -> None:
-        """Tell the process something that it does not answer. The body of a message is sent behind them as it is."""
+    async def notify(self, *messages: Message, body: bytes = b"") -> None:
+        """Send the process messages that it does not answer. The body of a message is sent behind them as it is."""
         loop = asyncio.get_running_loop()
         frame = encode(messages)
         if len(body) <= _JOINED:
@@ -113,7 +113,7 @@ class WorkerProcess:
             raise
 
     def endings(self) -> Message:
-        """The message about changes that ended. The process is told it next."""
+        """The message about changes that ended, which must be sent next."""
         ended, self.ended, self.keeps_bodies = self.ended, [], False
         return ("end", ended)
 
@@ -130,7 +130,7 @@ class WorkerProcess:
                 return
 
     async def answer(self, limit: float | None = None) -> Message:
-        """What the process answers, within so many seconds; an error that it answers is raised.
+        """The answer of the process, within so many seconds; an error that it answers is raised.
 
         Raises `ClientError`, `WorkTimeout`.
         """
@@ -175,7 +175,7 @@ class WorkerProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End the process, and close what it is spoken to through. May be called more than once."""
+        """End the process, and close its channels. May be called more than once."""
         self.awaits_reply = False
         self.is_killed = True
         self._process.kill()

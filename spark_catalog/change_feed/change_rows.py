@@ -24,7 +24,7 @@ CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"
 CHANGE_COLUMNS: Final = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
-"""Type of change (`insert`, `update`, `delete`, or `upsert` if it cannot be told) and version of the table, of each
+"""Type of change (`insert`, `update`, `delete`, or `upsert` if it is not known) and version of the table, of each
 row."""
 
 CHANGED_ROW: Final = "_row_id"
@@ -189,7 +189,7 @@ _DECIDES: Final[dict[Selection, str]] = {
     "created": CREATED_AT,
     "rewritten": UPDATED_AT,
 }
-"""The column that tells the changed rows of a fragment, or their type of change."""
+"""The column that marks the changed rows of a fragment, or has their type of change."""
 
 
 def _select(batch: pa.RecordBatch, part: ChangedRows) -> tuple[pa.RecordBatch, pa.Array]:

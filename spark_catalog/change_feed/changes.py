@@ -1,8 +1,8 @@
-"""Which rows each version of a table added or changed, told by its transaction and its manifest.
+"""The rows that each version of a table added or changed, by its transaction and its manifest.
 
 Every version after the first one is one transaction. Rows that it added or moved are in fragments that the version
 before it does not have. A compaction has such fragments, too, and adds no rows. Deleted rows, and rows as they were
-before an update, are told by the stable ids of rows and read at the version before.
+before an update, are found by the stable ids of rows and read at the version before.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def classify(
         case "data_replacement" | "data_overlay":
             refuse(policy.updates, name, f"changes columns in place ({kind})", "updates")
         case _:
-            raise InvalidCall(f"{name}: expected a transaction that tells what it did, found {kind or 'none'}")
+            raise InvalidCall(f"{name}: expected a transaction that states its changes, found {kind or 'none'}")
     return None
 
 
@@ -127,7 +127,7 @@ def _update(
     if operation.rewrites_columns:
         changed = {fragment.id for fragment in operation.updated}
         if policy.updates == "rows" and not stable:
-            raise InvalidCall(f"{name}: changes columns in place: expected stable row ids, which tell the rows")
+            raise InvalidCall(f"{name}: changes columns in place: expected stable row ids, which identify the rows")
         if policy.updates != "rows":
             refuse(policy.updates, name, "updates rows", "updates")
             return None
@@ -139,7 +139,7 @@ def _update(
         if added and removed:
             if policy.updates == "ignore":
                 raise InvalidCall(
-                    f"{name}: updates and perhaps inserts rows, which only stable row ids tell apart: expected option "
+                    f"{name}: updates and perhaps inserts rows, which only stable row ids separate: expected option "
                     "updates=rows"
                 )
             refuse(policy.updates, name, "updates rows", "updates", "rows")

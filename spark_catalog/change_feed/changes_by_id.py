@@ -1,4 +1,4 @@
-"""Changes of a version that only stable row ids tell: deleted rows, and rows as they were before an update."""
+"""Changes of a version that only stable row ids identify: deleted rows, and rows as they were before an update."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _listed(schema: pa.Schema) -> str:
 def _require_row_ids(name: str, version: Dataset) -> None:
     if not has_stable_row_ids(version.manifest):
         raise InvalidCall(
-            f"{name}: expected stable row ids, which tell deleted rows and rows before an update, found none; a table "
+            f"{name}: expected stable row ids, which identify rows before a change, found none; a table "
             "has them if it was created with the property lance.stable_row_ids, or with stable_row_ids=True"
         )
 

@@ -12,7 +12,7 @@ Meaning = Literal["fail", "ignore", "rows"]
 
 @dataclass(frozen=True, slots=True)
 class ChangePolicy:
-    """What versions that do more than add rows mean: an error, nothing, or rows, which come with their type of change.
+    """The meaning of versions that do more than add rows: an error, nothing, or rows with their type of change.
 
     Attributes:
         updates: "fail"; "ignore": updated rows are left out; "rows": they are read.
@@ -34,12 +34,12 @@ class ChangePolicy:
 
     @property
     def needs_row_ids(self) -> bool:
-        """Whether only stable row ids tell these changes."""
+        """Whether only stable row ids identify these changes."""
         return self.has_images or "rows" in (self.deletes, self.overwrites)
 
 
 def refuse(meaning: Meaning, name: str, does: str, option: str, *also: Meaning) -> None:
-    """Raise `InvalidCall` for what a version does, unless it is to be ignored or is among what is possible also.
+    """Raise `InvalidCall` for a change of a version, unless it is to be ignored or is among the possible ones.
 
     Args:
         meaning: What the policy says of it.

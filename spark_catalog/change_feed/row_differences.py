@@ -1,7 +1,7 @@
 """Rows that differ between two consecutive versions of a table with stable row ids.
 
 A row is known by its id. A compaction or an update moves rows to other fragments, where they keep their ids; an update
-also changes the version that a row was last changed at. No transaction is needed to tell these changes.
+also changes the version that a row was last changed at. No transaction is needed to find these changes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ChangedFragment:
 class ReadAt:
     """A version that rows are read at: its number, and when it was committed, in milliseconds since the epoch.
 
-    The time tells it from another version that took its place; it is None where it is not known.
+    The time distinguishes it from another version that took its place; it is None where it is not known.
     """
 
     version: int
@@ -93,7 +93,7 @@ def of_fragments(manifest: pb.Manifest, fragments: Sequence[pb.DataFragment], se
 
 
 def bytes_of(fragment: pb.DataFragment) -> int:
-    """Bytes of the data files of a fragment, as far as the manifest tells them."""
+    """Bytes of the data files of a fragment, as far as the manifest states them."""
     return sum(file.file_size_bytes for file in fragment.files)
 
 

@@ -49,7 +49,7 @@ class TableCall:
 
     @property
     def staged(self) -> tuple[Staged, ...]:
-        """What the job staged, in order; nothing unless it succeeded."""
+        """The operations that the job staged, in order; none unless it succeeded."""
         if not self.job.done() or self.job.cancelled() or self.job.exception() is not None:
             return ()
         return self.job.result()

@@ -66,7 +66,7 @@ class VersionRows:
         task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         schema: str,
     ) -> DataFrame:
-        """What `task` makes of the rows of each split. Spark does not see the rows."""
+        """The results of `task` for the rows of each split. Spark does not see the rows."""
         planned = plan_scan(self.table, Scan(tuple(columns)), tasks=parallelism(spark), only=self.only)
         stored = types.arrow_schema(planned.schema)
 

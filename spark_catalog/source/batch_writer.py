@@ -59,7 +59,7 @@ class PlannedWrite:
 
     @property
     def call(self) -> str:
-        """What the write does, for results and errors."""
+        """The name of the write, for results and errors."""
         return "overwrite" if self.overwrite else "append"
 
     @property
@@ -70,7 +70,7 @@ class PlannedWrite:
 
 @dataclass(frozen=True, slots=True)
 class StagedRows(WriterCommitMessage):  # type: ignore[misc] # the base class has no types
-    """What a task staged: its fragments as pylance writes them as JSON."""
+    """The report of a task: its fragments as pylance writes them as JSON."""
 
     rows: int
     fragments: tuple[Any, ...]
@@ -118,7 +118,7 @@ def plan_write(options: WriteOptions, schema: StructType, *, overwrite: bool) ->
 
 
 class LanceWriter(DataSourceArrowWriter):  # type: ignore[misc] # the base class has no types
-    """Stages the rows of a DataFrame and commits them in one batch, or writes down what was staged."""
+    """Stages the rows of a DataFrame and commits them in one batch, or writes down the staged operations."""
 
     def __init__(self, planned: PlannedWrite) -> None:
         self._planned = planned

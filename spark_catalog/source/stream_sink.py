@@ -66,7 +66,7 @@ class PlannedStream:
 
 @dataclass(frozen=True, slots=True)
 class StagedEpoch(WriterCommitMessage):  # type: ignore[misc] # the base class has no types
-    """What a task staged: fragments as pylance writes them as JSON, and the fields of the table at that time."""
+    """The report of a task: fragments as pylance writes them as JSON, and the fields of the table at that time."""
 
     fragments: tuple[Any, ...]
     fields: tuple[Any, ...] = ()

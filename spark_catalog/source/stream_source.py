@@ -154,5 +154,5 @@ def _offset(
 
 
 def _read_at(offset: Offset) -> ReadAt:
-    """The version of an offset. Checkpoints of earlier releases do not tell when it was committed."""
+    """The version of an offset. Checkpoints of earlier releases do not state when it was committed."""
     return ReadAt(offset["table_version"], offset.get("committed_ms"))

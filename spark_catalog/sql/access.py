@@ -11,7 +11,7 @@ from spark_catalog.sql.tables import Versions
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Connections to the catalog, and what is known of its tables.
+    """Connections to the catalog, and facts about its tables.
 
     Attributes:
         server: Tables and their versions.

@@ -233,7 +233,7 @@ class SqlService:
         self.sessions.refuse_inside(session, f"ALTER TABLE {'.'.join(table)} RENAME")
         self.access.requests.rename_table(tuple(table), tuple(target))
 
-    # -- statements and what they stage
+    # -- statements and their staged operations
 
     def begin_statement(self, session: SqlSession, _statement: str | None, query: str) -> Json:
         """Begin the transaction of a writing query."""

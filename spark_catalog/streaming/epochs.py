@@ -112,7 +112,7 @@ class Epoch:
                 raise unknown from error
 
     def _became(self, mark: Mark) -> bool:
-        """Whether the newest mark is this one. False if the catalog does not tell."""
+        """Whether the newest mark is this one. False if that is not known."""
         try:
             return self._newest_mark() == mark
         except GraphError:

@@ -35,7 +35,7 @@ these versions were committed, in milliseconds since the epoch (`times`)."""
 
 @dataclass(frozen=True, slots=True)
 class StepOptions:
-    """What a stream of steps reads.
+    """The tables and options of a stream of steps.
 
     Attributes:
         server: URL of the server.
@@ -60,7 +60,7 @@ class StepOptions:
 
     @classmethod
     def unpack(cls, options: dict[str, str]) -> StepOptions:
-        """What `pack` made."""
+        """The inverse of `pack`."""
         namespace, tables, start, limit = json.loads(options["steps"])
         return cls(options["server"], tuple(namespace), tuple(tables), start, limit, options.get("token"))
 
@@ -187,5 +187,5 @@ class StepReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
 
 
 def _time(offset: Offset, name: str) -> int | None:
-    """When the version of a table was committed. Checkpoints of earlier releases do not tell it."""
+    """When the version of a table was committed. Checkpoints of earlier releases do not state it."""
     return (offset.get("times") or {}).get(name)

@@ -40,7 +40,7 @@ class StreamWriter:
         server: Connections to a server, or its URL. On Spark Connect a URL.
         namespace: Namespace of the tables. The mark is a table in its child namespace `_streams`.
         query: Name of the query, unique in the namespace and the same after a restart. By default the id of the
-            checkpoint, which Spark Connect does not tell.
+            checkpoint, which Spark Connect does not report.
         attempts: How many times an epoch is tried while other commits are in its way.
         **options: Options of every `GraphWrite`, such as `graph`, `check`, `isolation`, `message` and
             `storage_options`.

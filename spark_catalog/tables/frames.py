@@ -27,7 +27,7 @@ _PLANNED_SPLITS: Final = f"{JAVA_PACKAGE}.PlannedSplits"
 _WIDE_FIELDS: Final = 64
 _WIDE_TYPE: Final = "struct<" + ",".join(f"f{number}:binary" for number in range(_WIDE_FIELDS)) + ">"
 _WIDE_BYTES: Final = (8 + 8 + 100 * _WIDE_FIELDS) // 2
-"""What the optimizer takes a number with the wide column for: the 8 bytes of a number, times the ratio of the rows."""
+"""The optimizer's estimate of a number with the wide column: the 8 bytes of a number, times the ratio of the rows."""
 _MAX_BYTES: Final = 1 << 40
 """Larger scans are shown as of this size, which no setting broadcasts."""
 
@@ -69,7 +69,7 @@ def mapped_frame(spark: SparkSession, planned: PlannedScan) -> DataFrame:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """The number of tasks that a session runs at the same time, as far as it can tell; 1 on Spark Connect."""
+    """The number of tasks that a session runs at the same time, if it is known; 1 on Spark Connect."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except PySparkAttributeError:

@@ -40,7 +40,7 @@ class PinnedTable:
         version: Number of the version.
         storage_options: Options of Lance for the object store.
         committed_ms: When the version was committed, in milliseconds since the epoch, None if that is not known. It
-            tells the version from one of the same number in another table that took its place.
+            distinguishes the version from one of the same number in another table that took its place.
         manifest: Manifest of a version that is not published, as `LanceDataset` takes it; None for a published one.
     """
 
@@ -109,7 +109,7 @@ class PinnedTable:
 
 
 def committed_ms(dataset: lance.LanceDataset) -> int | None:
-    """When the version that is open was committed, in milliseconds since the epoch; None if pylance does not tell it.
+    """When the version that is open was committed, in milliseconds since the epoch; None if pylance does not know it.
 
     Nothing is read.
     """

@@ -54,7 +54,7 @@ def count_split(table: PinnedTable, scan: Scan, split: Split) -> int:
 
 
 def scanner_options(scan: Scan) -> dict[str, Any]:
-    """What pylance takes for the columns, filter, limit and search of a scan."""
+    """The arguments of pylance for the columns, filter, limit and search of a scan."""
     options: dict[str, Any] = {
         "columns": list(scan.columns or ()) or [ROW_ID],
         "filter": scan.filter,

@@ -1,4 +1,4 @@
-"""Numbers of rows, as manifests tell them."""
+"""Numbers of rows from manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Scan`: what is read of a table. Pickled into tasks."""
+"""`Scan`: the rows and columns to read of a table. Pickled into tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VectorSearch:
     metric: str | None = None
 
     def options(self) -> dict[str, object]:
-        """What pylance takes as `nearest`."""
+        """The argument `nearest` of pylance."""
         given = {
             "column": self.column,
             "q": list(self.vector),
@@ -48,7 +48,7 @@ class TextSearch:
     columns: tuple[str, ...] = ()
 
     def options(self) -> dict[str, object]:
-        """What pylance takes as `full_text_query`."""
+        """The argument `full_text_query` of pylance."""
         return {"query": self.query, "columns": list(self.columns) or None}
 
 

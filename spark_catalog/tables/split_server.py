@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spark_catalog.tables.splits import Split
 
 LISTENS: Final = "lance splits are served at "
-"""What the process prints before the path of its socket."""
+"""The text that the process prints before the path of its socket."""
 
 _LONGEST_PATH: Final = 100
 """Bytes of the path of a Unix socket, which has a limit of 108 on Linux."""
@@ -37,7 +37,7 @@ _LONGEST_PATH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SplitRead:
-    """What is the same for all splits of a scan.
+    """The part that is the same for all splits of a scan.
 
     Attributes:
         table: The table and its version.
@@ -187,7 +187,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Returns at once: nothing is buffered."""
 
     def close(self) -> None:
         """The connection is closed by its owner."""

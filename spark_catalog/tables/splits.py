@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What one task reads, in this order. `rows` and `bytes` are those before a filter."""
+    """The fragments that one task reads, in this order. `rows` and `bytes` are those before a filter."""
 
     pieces: tuple[Piece, ...]
     rows: int

@@ -1,4 +1,4 @@
-"""What tasks run: writes of rows or of changed rows. Nothing here asks the catalog.
+"""Work of tasks: writes of rows or of changed rows. Nothing here asks the catalog.
 
 Spark passes the functions as pickled bytes. `pyspark.cloudpickle` pickles the inner functions of this module by value,
 and what they call by reference: executors import this package.
@@ -67,7 +67,7 @@ class RowWrite:
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """What one task wrote.
+    """The report of one task.
 
     Attributes:
         inserted: New fragments, as JSON of pylance.

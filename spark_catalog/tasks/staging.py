@@ -249,7 +249,7 @@ def stage(df: DataFrame, target: StageTarget, *, driver_bytes: int = 0) -> Stage
 
 @dataclass(frozen=True, slots=True)
 class CollectedRows:
-    """What the tasks reported: fragments that they wrote, and the rows of small partitions."""
+    """The reports of the tasks: fragments that they wrote, and the rows of small partitions."""
 
     fragments: tuple[FragmentMetadata, ...]
     small: pa.Table

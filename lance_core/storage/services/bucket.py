@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Failure(Enum):
-    """What a failed request means for its object."""
+    """The meaning of a failed request for its object."""
 
     MISSING = "the key holds nothing"
     MISMATCH = "a condition of the write did not hold: nothing was written"
@@ -47,7 +47,7 @@ class Page:
 
 
 class IncompleteListing(Exception):
-    """An answer that is no whole page of a listing: nothing follows from what it does not name."""
+    """An answer that is no whole page of a listing: a name that it lacks may exist."""
 
 
 def is_panic(error: BaseException) -> bool:
@@ -74,7 +74,7 @@ class Bucket(ABC):
     bulk = 1
     """How many keys `remove_all` takes."""
     concurrency = 32
-    """How many requests are in flight at once, if nobody says otherwise."""
+    """Requests in flight at once, by default."""
 
     @abstractmethod
     def read(self, key: str, check: Callable[[int], object]) -> bytes:
@@ -124,7 +124,7 @@ class Bucket(ABC):
         """Classify an exception of one of the methods."""
 
     def text(self, error: BaseException) -> str:
-        """What such an exception says, for people."""
+        """The text of such an exception, for people."""
         return str(error)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What the errors of obstore say about a request that failed.
+"""Status and body of failed requests, from the errors of obstore.
 
 obstore gives the status and the body of an answer only in the text of its errors. The second part of that text, the
 debug form of the error, has strings only quoted and escaped, so that no key and no body of an answer can imitate it.

@@ -16,7 +16,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Meter = Callable[[str, str], Callable[[float], None]]
-"""Of a kind and an outcome, what is told the seconds of each such call, by any thread. It must not raise."""
+"""The callback for the seconds of each call of a kind and an outcome, by any thread. It must not raise."""
 
 KINDS: Final = ("get", "head", "put", "put_if_absent", "replace", "rename", "copy", "delete", "list", "sync")
 OUTCOMES: Final = ("ok", "not_found", "conflict", "unknown", "error")

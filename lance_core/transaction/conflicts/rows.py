@@ -34,7 +34,7 @@ from lance_core.transaction.operations import (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a verdict may depend on besides the two transactions.
+    """The facts that a verdict may depend on besides the two transactions.
 
     Rows are needed only for the fragments of `shared_fragments`. A missing entry means that the rows are unknown.
 

@@ -12,7 +12,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 
 _WHOLE: Final = 16 << 20
-"""Bytes of the largest file that passes through memory as a whole; of larger ones, what is read at once."""
+"""Bytes of the largest file that passes through memory as a whole; larger ones are read in pieces of this size."""
 _TRIES: Final = 3
 
 

@@ -47,7 +47,7 @@ class LogCompacted(UnsupportedFeature):
 
 
 def log_state(file: ManifestFile) -> bytes | None:
-    """What a version says of its log, such as the parts of it whose rows the version has; None if it has no log."""
+    """The statement of a version about its log, such as the parts whose rows it has; None if it has no log."""
     indices = file.indices.indices if file.indices is not None else ()
     return next((index.index_details.value for index in indices if index.name == MEM_WAL), None)
 
@@ -55,7 +55,7 @@ def log_state(file: ManifestFile) -> bytes | None:
 def capture(store: ObjectStore, base: str, use: Callable[[Mapping[str, int]], T]) -> T:
     """Call `use` with the files of a log that belong together, sizes by key, until none of them goes meanwhile.
 
-    Clients go on to write. `use` gets what was there at one time: all that the manifests of the shards name, and each
+    Clients go on to write. `use` gets the files of one time: all that the manifests of the shards name, and each
     entry before the last one that it gets. The hints are left out: clients do without them. Two listings for each try.
 
     Raises:

@@ -64,7 +64,7 @@ class Owner:
 
 
 def read_owner(destination: ObjectStore) -> Owner | None:
-    """The owner of a destination; None if none is told. Raises `CorruptFile`, `StorageError`."""
+    """The owner of a destination; None if it states none. Raises `CorruptFile`, `StorageError`."""
     try:
         values = decode_file(destination, OWNER_KEY)
         return Owner(values["identity"], tuple(values["adopted"]), values.get("root", ""))
@@ -95,14 +95,14 @@ def find_record(destination: ObjectStore, backup_id: str | None) -> BackupRecord
     if damaged:
         raise CorruptFile(f"{damaged[0]}: which backup is the newest of its catalog is not known: name one with --id")
     owner = None
-    with suppress(CorruptFile):  # it tells only to whom backups of earlier releases belong
+    with suppress(CorruptFile):  # it states only to whom backups of earlier releases belong
         owner = read_owner(destination)
     newest = newest_of_each(records, owner)
     if len(newest) > 1:
-        told = ", ".join(f"{record.id} of {record.root}" for record in newest)
+        named = ", ".join(f"{record.id} of {record.root}" for record in newest)
         raise InvalidInputError(
             f"{destination.uri}: expected backups of one catalog, found those of {len(newest)}, the newest ones "
-            f"{told}: name one with --id"
+            f"{named}: name one with --id"
         )
     if text := two_copies(records):
         raise InvalidInputError(f"{destination.uri}: {text}: name one with --id")
@@ -110,7 +110,7 @@ def find_record(destination: ObjectStore, backup_id: str | None) -> BackupRecord
 
 
 def newest_of_each(records: Iterable[BackupRecord], owner: Owner | None) -> Sequence[BackupRecord]:
-    """The newest backup of each catalog. Those of earlier releases are told apart by their roots."""
+    """The newest backup of each catalog. Those of earlier releases are distinguished by their roots."""
     found: dict[str, BackupRecord] = {}
     for record in records:
         adopted = owner is not None and record.id in owner.adopted
@@ -119,7 +119,7 @@ def newest_of_each(records: Iterable[BackupRecord], owner: Owner | None) -> Sequ
 
 
 def two_copies(records: Iterable[BackupRecord]) -> str | None:
-    """What shows that backups are of two copies of a catalog, which have one identity; None if nothing does.
+    """The evidence that backups are of two copies of a catalog, which have one identity; None without any.
 
     In one history a catalog version has one manifest, and none has an earlier date than one before it. Copies that went
     on apart break that, unless the one had stopped before the other went on.
@@ -157,7 +157,7 @@ class Claim:
 
     @property
     def identity(self) -> str:
-        """What names the catalog."""
+        """The identity of the catalog."""
         return cast("OnDisk", self.snapshot.disk).identity
 
     def make(self) -> None:

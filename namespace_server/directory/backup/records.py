@@ -1,4 +1,4 @@
-"""What a backup consists of, and its keys in the destination.
+"""The parts of a backup, and their keys in the destination.
 
 catalog.json                       the catalog that the destination belongs to, written first
 backups/<id>.json                  the record of a backup, written last: without it there is no backup
@@ -60,7 +60,7 @@ class StoredVersion(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What a backup does not have, and why."""
+    """A file that a backup does not have, and why."""
 
     what: str
     reason: str
@@ -81,7 +81,7 @@ class Inventory:
         external: Where values of blob columns lie that are files elsewhere, by the key of the data file that has them.
             None in inventories of earlier releases, which did not look.
         log: The files of its write-ahead logs; None if none of its newest versions has one. Inventories of earlier
-            releases do not tell it.
+            releases do not state it.
     """
 
     location: str
@@ -222,7 +222,7 @@ def file_key(key: str) -> str:
 
 
 def version_of(row: VersionEntry) -> StoredVersion:
-    """A version as its row tells it."""
+    """A version with the facts of its row."""
     return StoredVersion(row.branch, row.version, row.size, row.sha256)
 
 
@@ -292,7 +292,7 @@ def read_records(store: ObjectStore) -> list[BackupRecord]:
 
 
 def readable_records(store: ObjectStore) -> tuple[list[BackupRecord], list[CorruptFile]]:
-    """The records in a destination that can be read, the oldest first, and what is wrong with the others.
+    """The readable records of a destination, the oldest first, and the faults of the others.
 
     Raises `StorageError`; one request each, in parallel.
     """

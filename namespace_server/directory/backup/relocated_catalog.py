@@ -42,7 +42,7 @@ class RestoredManifest(NamedTuple):
 
 
 def mended_manifest(data: bytes, roots: Mapping[str, str]) -> bytes:
-    """A manifest with the base paths of another root: `roots` tells the new path of each that is named so far.
+    """A manifest with the base paths of another root: `roots` has the new path of each that is named so far.
 
     A manifest that names none is unchanged, byte by byte. Paths that are not in `roots` stay as they are.
     """

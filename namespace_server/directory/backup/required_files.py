@@ -103,7 +103,7 @@ def chosen_versions(
 
 @dataclass(frozen=True, slots=True)
 class VersionNeeds:
-    """What one version of a table needs besides its manifest.
+    """The files that one version of a table needs besides its manifest.
 
     Attributes:
         version: The version.
@@ -112,7 +112,7 @@ class VersionNeeds:
         bases: The base paths, as they are written, that lead below the root: the key there.
         used: The keys of those in `bases` that files of the version lie below.
         outside: The base paths outside of the root that files of the version lie below.
-        log: What it says of its write-ahead log; None if it has none.
+        log: Its statement about its write-ahead log; None if it has none.
         has_blobs: Whether it has columns whose values may be files elsewhere.
     """
 
@@ -134,10 +134,10 @@ class VersionNeeds:
 def needs_of(
     store: ObjectStore, base: str, version: StoredVersion, file: ManifestFile, shared: dict[str, PlacedFile]
 ) -> VersionNeeds:
-    """What a version needs, from its manifest; `base` is the key of the root of its table or branch. No I/O.
+    """The files that a version needs, from its manifest; `base` is the key of the root of its table or branch. No I/O.
 
     `shared` has the files of other versions of the table by key, and gets those of this one: versions share most of
-    theirs. Raises `UnsupportedFeature` if the needs cannot be told.
+    theirs. Raises `UnsupportedFeature` if the files cannot be determined.
     """
     files, manifest = TableFiles(store, base), file.manifest
     keys = {entry.path: files.key_of(entry.path) for entry in manifest.base_paths}
@@ -190,7 +190,7 @@ def needed_files(needs: Iterable[VersionNeeds], root: str, sizes: Mapping[str, i
 
 
 def what_is_lost(problems: Iterable[FileProblem], *, also_indices: bool) -> str | None:
-    """Why a version cannot be backed up, of what is wrong with its files; None if it can.
+    """Why a version cannot be backed up, by the problems of its files; None if it can.
 
     It cannot without its rows, with `also_indices` neither without files of an index, for which its queries fail.
     """

@@ -50,7 +50,7 @@ from namespace_server.directory.model.root_layout import MANIFEST_TABLE, RESTORE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _NAMES: Final = uuid.UUID("6d0c2e0e-5c8b-4c0e-9f5a-0b7a3e1c9d24")
-"""What the uuids of restored catalogs and of their versions are derived from."""
+"""The namespace of the uuids of restored catalogs and of their versions."""
 _ROWS: Final = f"{FILES}/{MANIFEST_TABLE}"
 
 
@@ -93,13 +93,13 @@ class Restoration:
 
     Order: a claim; of each table its files, its references, and its manifests, ascending; then the rows and the
     manifest of the catalog, by put-if-absent; then the claim goes. No server makes a catalog at a root with a claim.
-    After a crash the same call completes it: what is there is read and compared, and not written again. Two
+    After a crash the same call completes it: files that are there are read and compared, and not written again. Two
     restorations of one backup to one root end in one catalog, which must not be changed before both have ended.
 
     Attributes:
         backups: The destination of the backup.
         root: The root. With a manifest store, one that has no row of tables at this root.
-        progress: Told the tables that are restored.
+        progress: Called with the number of tables that are restored.
     """
 
     backups: ObjectStore

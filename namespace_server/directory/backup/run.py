@@ -69,7 +69,7 @@ class BackupRun:
         heads: Whether only the newest version of each branch is taken, and those that references name.
         keep_outside: Whether files outside of the root, which base paths or blobs name, are left where they are; else
             they are refused.
-        progress: Told the tables that are copied.
+        progress: Called with the number of tables that are copied.
         open_root: Opens the root that an earlier backup in the destination was made of.
         storage_options: With which pylance reads the root.
     """
@@ -97,7 +97,7 @@ class BackupRun:
             try:
                 return self._make(at)
             except LogCompacted as error:
-                _log.info("%s: again; what was copied is used", error)
+                _log.info("%s: again; files that were copied are used", error)
                 # Where it was committed by path, the catalog has it after that.
                 request = {"id": list(error.table_id), "branch": error.branch}
                 DirectoryNamespace(catalog=self.catalog).read("list_table_versions", request)

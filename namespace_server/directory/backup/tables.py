@@ -79,7 +79,7 @@ class TableBackups:
         store: The root of the catalog.
         destination: Where the backup goes.
         snapshot: The catalog version.
-        newest: Tells the newest catalog version.
+        newest: Returns the newest catalog version.
         heads: Whether only the newest version of each branch is taken, and those that references name.
         keep_outside: Whether base paths outside of the root are left as they are; else such a table is refused.
         tick: Called between two parts of a long step.
@@ -112,7 +112,7 @@ class TableBackups:
 
         Raises:
             NotFound, CorruptFile: The newest version of a branch is not whole, or a file is not as it should be.
-            UnsupportedFeature: What a version needs cannot be told, or lies outside of the root.
+            UnsupportedFeature: The files of a version cannot be determined, or lie outside of the root.
             StorageError, StorageUnknown: The call may be repeated.
         """
         for _ in range(_TRIES - 1):
@@ -125,7 +125,7 @@ class TableBackups:
     def copy_files(
         self, files: Mapping[str, int], there: Mapping[str, int], last: Inventory
     ) -> tuple[tuple[StoredFile, ...], int, int]:
-        """Copy the files of a table, sizes by key, unless the destination has them, of which `there` tells the sizes.
+        """Copy the files of a table, sizes by key, unless the destination has them; `there` has the sizes of its files.
 
         Returns the files, the number of copies, and their bytes. A file of the `last` inventory is not read again; one
         that it has not is read on both sides, since a run may have died that wrote it.
@@ -365,7 +365,7 @@ class TableBackups:
         return list(parallel.map(copy, sorted(files.items())))
 
     def _newest_manifests(self, row: VersionEntry) -> Iterator[ManifestFile]:
-        """The manifests of later versions of a branch: the newest row, and what was committed by path."""
+        """The manifests of later versions of a branch: that of the newest row, and those committed by path."""
         newest = self.newest()
         table_id = newest.table_at(row.location)
         head = None if table_id is None else newest.head(table_id, row.branch)

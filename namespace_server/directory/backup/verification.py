@@ -43,7 +43,7 @@ _LANCE_FILE: Final = ".lance"
 
 
 class Problem(NamedTuple):
-    """What is wrong with a backup: the key in the destination, and what was expected and found."""
+    """A fault of a backup: the key in the destination, the expectation and the finding."""
 
     key: str
     text: str
@@ -51,9 +51,9 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """What was verified: backups, tables, rows that were counted, files and bytes that were read; and what is wrong.
+    """The result of a verification: backups, tables, rows counted, files and bytes read; and the problems.
 
-    `copies` tells that the backups are of two copies of a catalog: each is sound by itself.
+    `copies` is set if the backups are of two copies of a catalog: each is sound by itself.
     """
 
     destination: str
@@ -102,8 +102,8 @@ def verify(
     """Verify one backup of a destination, or all of them. Writes nothing.
 
     Every file and manifest is read and compared with its size and SHA-256, once, whatever the number of backups that
-    have it. The files that the manifest of each version names are compared with what it says of them: sizes, the rows
-    of deletion files, the ends of data files. Pylance scans the newest version of each branch, with its deletions, and
+    have it. The files that the manifest of each version names are compared with its statements: sizes, the rows of
+    deletion files, the ends of data files. Pylance scans the newest version of each branch, with its deletions, and
     with `decode` all of its columns: a few kinds of damage that a backup copied end the process then. Raises `NotFound`
     if there is no such backup, `StorageError` if the destination cannot be read.
     """
@@ -131,7 +131,7 @@ def verify(
 
 @dataclass(slots=True)
 class _Examination:
-    """The state of one verification. What was seen once is not looked at again."""
+    """The state of one verification. Each object is read once."""
 
     store: ObjectStore
     storage_options: Mapping[str, str] | None
@@ -198,13 +198,13 @@ class _Examination:
     def _check_version(
         self, inventory: Inventory, version: StoredVersion, file: ManifestFile, stored: StoredFiles
     ) -> bool:
-        """Compare files with what a version says of them; whether its rows can be read by that."""
+        """Compare files with the statements of a version; whether its rows can be read by that."""
         base = file_key(branch_base(inventory.location, version.branch))
         placed = [each for each in TableFiles(self.store, base).placed(file) if each.key is not None]
         left_out = {file_key(each.what) for each in inventory.damaged}
         found = [each for each in stored.problems(placed) if each.key not in left_out]
-        told = left_out | self._ends_read | {each.key for each in found}
-        ends = [each for each in placed if each.kind in {"data", "index"} and each.key not in told]
+        known = left_out | self._ends_read | {each.key for each in found}
+        ends = [each for each in placed if each.kind in {"data", "index"} and each.key not in known]
         self._ends_read |= {str(each.key) for each in ends}
         for each, text in zip(ends, self.store.map(self._end_problem, ends), strict=True):
             if text is not None:
@@ -215,7 +215,7 @@ class _Examination:
         return not any(each.key in self._unreadable | self.problems.keys() for each in placed)
 
     def _end_problem(self, file: PlacedFile) -> str | None:
-        """What is wrong with the end of a data file, or of a file of an index."""
+        """The fault at the end of a data file, or of a file of an index; None if there is none."""
         key = str(file.key)
         try:
             if file.kind == "data":
@@ -255,7 +255,7 @@ class _Examination:
         return sizes
 
     def _manifest(self, version: StoredVersion) -> bytes | None:
-        """The bytes of a manifest; None if it is not whole, which is told."""
+        """The bytes of a manifest; None, and a problem, if it is not whole."""
         key = manifest_key(version.sha256)
         if key not in self.seen:
             self.seen.add(key)

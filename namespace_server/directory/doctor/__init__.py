@@ -1,7 +1,7 @@
 """Doctor: checks the invariants of a catalog from storage alone, and repairs what is provably repairable.
 
 run                looks at the catalog, then at one table after another; findings are looked at twice
-catalog            the versions of `__manifest`, its rows, pins, tombstones, and what lies in `_staging/`
+catalog            the versions of `__manifest`, its rows, pins, tombstones, and the contents of `_staging/`
 tables             the versions of one table against its rows
 retained_versions  versions that only pins and dropped tables keep
 files              the files that a version names

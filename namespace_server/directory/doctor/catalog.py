@@ -1,4 +1,4 @@
-"""The catalog itself: the versions of `__manifest`, its rows, pins, tombstones, and what lies in `_staging/`."""
+"""The catalog itself: the versions of `__manifest`, its rows, pins, tombstones, and the contents of `_staging/`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot |
 
 
 def _without_versions(store: ObjectStore) -> Finding:
-    """What a root without any version of a catalog is: damaged, or one in which none was made yet."""
+    """The finding on a root without any version of a catalog: it is damaged, or no catalog was made yet."""
     traces = (store.first(MANIFEST_TABLE), store.first(HIGH_WATER_MARKS), store.first(KEPT_VERSIONS))
     trace = next((meta.path for meta in traces if meta is not None), None)
     if trace is None and _noted(store) is not None:
@@ -158,7 +158,7 @@ def _check_steps(store: ObjectStore, snapshot: CatalogSnapshot, files: Mapping[i
     try:
         [(before, changes)] = list(ManifestTable(store).steps(snapshot.version - 1, snapshot.version))
     except (LanceCoreError, ValueError):
-        return  # removed meanwhile, or told above
+        return  # removed meanwhile, or reported above
     if changes is None:
         return
     after, loaded = _by_id(before.apply(changes)), _by_id(snapshot)
@@ -179,7 +179,7 @@ def _by_id(snapshot: CatalogSnapshot) -> dict[str, Entry]:
 def _check_newest(
     store: ObjectStore, snapshot: CatalogSnapshot, files: Mapping[int, ObjectMeta], now: datetime
 ) -> Iterator[Finding]:
-    """No witness tells of a later version (F7), and the horizon is not in the future (G28)."""
+    """No trace of a later version exists (F7), and the horizon is not in the future (G28)."""
     witnesses = {name: int(name) for name in store.names(HIGH_WATER_MARKS) if name.isdigit()}
     noted = _noted(store)
     witnesses |= {} if noted is None else {NEWEST_VERSION_NOTE: noted}
@@ -187,7 +187,7 @@ def _check_newest(
         witnesses[f"record {record.batch_uuid}"] = record.catalog_version or 0
     name, version = max(witnesses.items(), key=lambda item: item[1], default=("", 0))
     if version > snapshot.version:
-        text = f"{name} tells of version {version}, the newest on storage is {snapshot.version}"
+        text = f"{name} names version {version}, the newest on storage is {snapshot.version}"
         yield Finding("catalog-went-back", files[snapshot.version].path, text)
     horizon = datetime.fromtimestamp(snapshot.collector.horizon, UTC)
     if horizon > now + _TOLERANCE:
@@ -279,7 +279,7 @@ def check_locations(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[F
 
 
 def _recommit_of(file: ManifestFile | None, report: RecordEntry | None, rows: Iterable[VersionEntry]) -> str:
-    """What became of the commit in a quarantined file."""
+    """The fate of the commit in a quarantined file, in words."""
     made = "" if file is None else file.transaction_uuid
     there = next((row.version for row in rows if made and row.transaction_uuid == made), None)
     what = "what it holds" if file is None else f"its commit ({file.operation}, {made})"

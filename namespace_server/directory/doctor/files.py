@@ -1,4 +1,4 @@
-"""The files that a version of a table names, against what is on storage."""
+"""Compares the files that a version of a table names with storage."""
 
 from __future__ import annotations
 

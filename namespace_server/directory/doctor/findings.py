@@ -15,7 +15,7 @@ class Severity(IntEnum):
     """How bad a finding is."""
 
     NOTE = 0
-    """Nothing is wrong: open work that the server or a collection finishes, or something worth knowing."""
+    """No fault: open work that the server or a collection finishes, or information."""
     WARNING = 1
     """Not as it should be. No current data is lost; some of it can be repaired."""
     DAMAGE = 2
@@ -146,7 +146,7 @@ KINDS: Final = {
         "restore the file from a backup: an earlier version of the table cannot be read as a whole",
     ),
     "transaction-file-missing": _Kind(
-        Severity.NOTE, "restore the file from a backup: clients that commit over this version cannot tell conflicts"
+        Severity.NOTE, "restore the file from a backup: clients that commit over this version cannot detect conflicts"
     ),
     "index-missing": _Kind(Severity.WARNING, "make the index again, or restore the file from a backup: queries fail"),
     "index-damaged": _Kind(Severity.WARNING, "make the index again, or restore the file from a backup: queries fail"),
@@ -162,7 +162,7 @@ KINDS: Final = {
     ),
     "not-checked": _Kind(Severity.WARNING, "the store failed; examine the table again"),
 }
-"""What each code means, and what to do."""
+"""The severity of each code, and the advice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class Finding:
 
     Attributes:
         code: A name of `KINDS`.
-        place: The key of the file, or what it is about.
-        text: What was expected, and what was found.
+        place: The key of the file, or the name of the object.
+        text: The expectation and the finding.
         table: The id of the table, joined by '$'; empty for the catalog.
     """
 
@@ -188,7 +188,7 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to do."""
+        """The action for the operator."""
         return KINDS[self.code].advice
 
     @property
@@ -199,7 +199,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationReport:
-    """What an examination found.
+    """The result of an examination.
 
     Attributes:
         root: The URI of the root.
@@ -207,7 +207,7 @@ class ExaminationReport:
         tables: The number of tables that were examined.
         versions: The number of versions that were examined.
         findings: In the order of the catalog, then of the tables.
-        repaired: What was found and is mended.
+        repaired: The findings that were repaired.
     """
 
     root: str

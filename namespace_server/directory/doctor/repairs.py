@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 def repair(
     namespace: DirectoryNamespace, examination: Examination, report: ExaminationReport, *, remove_lost: bool = False
 ) -> ExaminationReport:
-    """Repair what is repairable, and examine the root again. It may be repeated at any time; raises as `examine`.
+    """Make the repairs that are possible, and examine the root again. May be repeated at any time; raises as `examine`.
 
     With `remove_lost` the rows of earlier versions go whose manifests are at none of their names. A manifest that is
     put back later is of no row then. The catalog refuses that for versions that tags name.

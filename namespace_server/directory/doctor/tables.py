@@ -51,7 +51,7 @@ class TableExamination:
         self.versions = 0
 
     def findings(self) -> Iterator[Finding]:
-        """What is not as the rows say. Raises `StorageError`."""
+        """The differences between storage and the rows. Raises `StorageError`."""
         for branch in self._snapshot.chains(self._table.id):
             rows = list(self._snapshot.versions(self._table.id, branch))
             if rows and is_deleted_branch(self._store, self._snapshot, rows[-1]):
@@ -110,7 +110,7 @@ class TableExamination:
             below = file
 
     def _read(self, row: VersionEntry, *, is_head: bool) -> tuple[bytes | None, list[Finding]]:
-        """The manifest of a row, at one of its names, and what is wrong with these."""
+        """The manifest of a row, at one of its names, and the findings on these."""
         staged = row.staged_path or self._snapshot.open_path(place_of(row))
         canonical = find_contents(self._store, row.canonical_path) if row.canonical_path in self._files.sizes else None
         path, renamed = self._find_renamed(row)
@@ -139,7 +139,7 @@ class TableExamination:
         return path, data if data is not None and is_row(row, data) else None
 
     def _check_references(self) -> Iterator[Finding]:
-        """Tags and branches: what they name is there, and each branch with rows has its reference."""
+        """Tags and branches: the versions that they name exist, and each branch with rows has its reference."""
         location = self._table.location
         try:
             tags, branches = Tags(self._store, location).list(), Branches(self._store, location).list()

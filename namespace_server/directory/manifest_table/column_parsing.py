@@ -266,7 +266,7 @@ def _digests(column: pa.StringArray) -> tuple[NDArray[np.uint8], NDArray[np.bool
 def _staged(
     suffixes: pa.StringArray, paths: pa.StringArray
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]:
-    """Digests or uuids of staged paths, the flag that tells which, and which rows are well-formed."""
+    """Digests or uuids of staged paths, the flag that distinguishes them, and a mask of well-formed rows."""
     octets, beside, well = _uuids(suffixes)
     elsewhere = np.flatnonzero(_numpy(paths.is_valid()) & ~beside)
     if len(elsewhere):

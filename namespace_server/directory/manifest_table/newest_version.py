@@ -55,12 +55,12 @@ class NewestVersion:
         self._marked = mark
 
     def is_newest(self, version: int, scheme: NamingScheme) -> bool:
-        """Whether `version`, which is there, is certainly the newest. False also when only a listing can tell.
+        """Whether `version`, which is there, is certainly the newest. False also when only a listing can decide.
 
         Asks storage at the time of the call, in one round trip. In a directory: a newer version of the same stride is
         met going upward, because the newest one is never removed before there is a newer one; one beyond the stride
-        has left its mark. The version before must still be there, which also tells of newer versions that other
-        writers made without marks.
+        has left its mark. The version before must still be there, which also detects newer versions that other writers
+        made without marks.
         """
         if not self._store.local:
             found = self.find()

@@ -1,7 +1,7 @@
-"""What servers that share a root prove to each other with the secret that they share.
+"""Proofs between the servers of a root, keyed by the secret that they share.
 
-A catalog can be written by others than its servers. Nobody but a server that has the secret can name an address there
-to which changes go, with the credentials of their clients.
+A catalog can be written by others than its servers. Only a server that has the secret can name an address there to
+which changes go, with the credentials of their clients.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MIN_SECRET_LENGTH = 16
 
 @lru_cache
 def this_machine() -> str:
-    """What two processes have in common that reach each other at a loopback address, as well as it can be found."""
+    """A text that is equal for two processes that reach each other at a loopback address, as far as it can be found."""
     found = [platform.node()]
     with suppress(OSError):
         found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -38,7 +38,7 @@ class PeerSecret:
         self._machine = machine
 
     def proof(self, instance: str, url: str, identity: str) -> str:
-        """That a process with this secret takes changes of the catalog with this identity at a URL.
+        """The proof that a process with this secret takes changes of the catalog with this identity at a URL.
 
         A loopback address is proved to processes of this machine only.
         """
@@ -49,7 +49,7 @@ class PeerSecret:
         return hmac.compare_digest(text.encode(), self.proof(instance, url, identity).encode())
 
     def response(self, instance: str, challenge: str) -> str:
-        """That this process has the secret now: the answer to a challenge, which is never used twice."""
+        """The proof that this process has the secret now: the answer to a challenge, which is never used twice."""
         return self._digest("response", instance, challenge)
 
     def _digest(self, *parts: str) -> str:

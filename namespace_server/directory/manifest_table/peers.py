@@ -70,12 +70,12 @@ class Peers:
         self.this: Peer | None = None
 
     def join(self, this: Peer, secret: PeerSecret | None) -> None:
-        """Tell others from now on who flips. Without a secret no change is handed on, and none is taken."""
+        """Introduce this process in its flips from now on. Without a secret no change is forwarded or taken."""
         self.this = this
         self._secret = secret
 
     def introduction(self, identity: str) -> str | None:
-        """What flips of the catalog with this identity say of the process; None for one that did not join."""
+        """The introduction of this process in flips of the catalog with this identity; None if it did not join."""
         this, secret = self.this, self._secret
         if this is None:
             return None
@@ -118,7 +118,7 @@ class Peers:
             _log.info(
                 "another server commits to this root: %s at %s; %s",
                 peer.instance,
-                "an address that it does not tell" if peer.url == NO_URL else peer.url,
+                "an unknown address" if peer.url == NO_URL else peer.url,
                 "one of them commits for both" if proved else "without a common peer_secret they take turns",
             )
 

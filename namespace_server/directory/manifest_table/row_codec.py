@@ -52,7 +52,7 @@ TRANSACTION: Final = "transaction"
 _COLLECTOR: Final = "collector"
 _PIN: Final = "pin"
 _INTENT: Final = "intent"
-"""What the metadata of these rows have in the place of a record's state."""
+"""The values that the metadata of these rows have in the place of a record's state."""
 
 
 class Row(NamedTuple):

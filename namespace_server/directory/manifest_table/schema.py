@@ -82,7 +82,7 @@ class OnDisk(Disk):
 
     @property
     def identity(self) -> str:
-        """What names the catalog; '' before the first flip of a release that gives it a name."""
+        """The identity of the catalog; '' before the first flip of a release that gives it one."""
         return self.frame.table_metadata.get(IDENTITY_KEY, "")
 
     def describe_row_file(self) -> pb.DataFile:
@@ -149,7 +149,7 @@ def writer_of(manifest: pb.Manifest) -> str:
 
 
 def too_new(verb: str, manifest: pb.Manifest, error: UnsupportedFeature) -> CatalogTooNew:
-    """What to raise for a version of the catalog that this release cannot `verb`: it names who wrote that version."""
+    """The error for a version of the catalog that this release cannot `verb`: it names the writer of that version."""
     found = writer_of(manifest)
     return CatalogTooNew(f"expected a catalog that release {WRITER_VERSION} can {verb}, found one of {found}: {error}")
 
@@ -170,7 +170,7 @@ def inline_properties(
     """The properties of a flip's transaction: its row changes while they are small, and the batches it commits.
 
     `known` are the uuids of the records that the catalog has already, `base` is the attempt that made the version
-    which the changes apply to: a number is not an identity. `outline` is what the history tells of the batches.
+    which the changes apply to: a number is not an identity. `outline` describes the batches in the history.
     """
     properties: dict[str, str] = {BASE_PROPERTY: base}
     seen = set(known)
@@ -182,8 +182,8 @@ def inline_properties(
     if batches:
         properties[BATCHES_PROPERTY] = orjson.dumps(batches).decode()
     if outline.batches or outline.adopted:
-        told = {"batches": dict(outline.batches), "adopted": list(outline.adopted)}
-        properties[OUTLINE_PROPERTY] = orjson.dumps(told).decode()
+        described = {"batches": dict(outline.batches), "adopted": list(outline.adopted)}
+        properties[OUTLINE_PROPERTY] = orjson.dumps(described).decode()
     size = sum(len(row.object_id) + len(row.metadata or "") for row in rows) + sum(map(len, changes.removes))
     if size < MAX_INLINE_BYTES:
         puts = [list(row) for row in rows]
@@ -222,7 +222,7 @@ def read_batches(transaction: pb.Transaction | None) -> tuple[tuple[str, str | N
 
 
 def read_outline(transaction: pb.Transaction | None) -> FlipOutline:
-    """What a flip told of its batches; nothing for versions of earlier releases and of other writers."""
+    """The outline in a flip's transaction; empty for versions of earlier releases and of other writers."""
     text = None if transaction is None else transaction.transaction_properties.get(OUTLINE_PROPERTY)
     try:
         values: Any = orjson.loads(text) if text else {}

@@ -87,7 +87,7 @@ class Snapshots:
         a vacant name is believed; on a bucket a vacant name is believed for `listing_interval` seconds.
 
         Raises:
-            StorageError: the newest version cannot be told.
+            StorageError: the newest version cannot be determined.
             CatalogDamaged, CatalogTooNew: a newer version cannot be used. The next call reads it again, and so finds a
                 file that was restored.
         """
@@ -216,7 +216,7 @@ class Snapshots:
     def steps(self, first: int, last: int) -> Iterator[tuple[CatalogSnapshot, Changes | None]]:
         """Each version from `first` to the one before `last`, with the row changes that lead to the next one.
 
-        The changes are None where the next version does not tell them. One request for each version. Raises
+        The changes are None where the next version does not state them. One request for each version. Raises
         `ReferenceNotFound` for a version that is not there (any more), and as `refresh` does.
         """
         snapshot = self.at(first)

@@ -21,7 +21,7 @@ _INTERVAL: Final = 600.0
 
 
 class StoreClock:
-    """The time by the store, as the dates of what this process wrote tell it. Thread-safe.
+    """The time by the store's clock, from the dates of objects that this process wrote. Thread-safe.
 
     `now` gives nanoseconds since the epoch by the machine's clock, `elapsed` seconds by a monotonic one. A commit
     is noted, which costs nothing; `look` asks for its date later, so no commit takes a request more.
@@ -39,14 +39,14 @@ class StoreClock:
         self._wrote: tuple[str, float] | None = None
         self._began: float | None = None
         self._looked = float("-inf")
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def wrote(self, key: str) -> None:
         """Note that this process has written an object just now."""
         self._wrote = key, self._elapsed()
 
     def look(self, head_ms: int) -> None:
-        """Ask for the date of the last object, if none was asked for lately; log what is wrong, once until it is right.
+        """Ask for the date of the last object, if none was asked for lately; log each fault once until it is gone.
 
         Nothing is, as long as no date of the store is known.
 
@@ -84,7 +84,7 @@ class StoreClock:
         return max(head_ms - self.time_ms(), 0) / 1_000
 
     def problem(self) -> str | None:
-        """What is wrong if the clocks are too far apart for this process to set limits of time."""
+        """The fault in words if the clocks are too far apart for this process to set limits of time; else None."""
         ahead = self.ahead
         if ahead is None or abs(ahead) <= MOST_APART.total_seconds():
             return None

@@ -1,6 +1,6 @@
 """Immutable values of the catalog. No I/O.
 
-object_ids        how namespaces, tables, versions and records are named
+object_ids        the texts of the ids of namespaces, tables, versions and records
 naming_rules      checks of names and of locations of tables
 elapsed           the clock of ages
 integers          the range of integers
@@ -11,9 +11,9 @@ request_fields    the fields of JSON requests, with their types
 requests          single operations of JSON requests; checks form only
 batch_requests    the operations of calls that commit a batch
 staged_operations operations from work on rows, which come from a worker
-entries           what the catalog holds: namespaces, tables, versions, batch records
-history           what the history of the catalog tells of a batch
-results           what operations answer: the form on the wire and in records
+entries           the entries of the catalog: namespaces, tables, versions, batch records
+history           a batch in the history of the catalog
+results           the answers of operations: their form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot

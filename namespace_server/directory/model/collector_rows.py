@@ -11,15 +11,15 @@ from namespace_server.directory.model.object_ids import RECORD_PREFIX
 COLLECTOR_ID: Final = f"{RECORD_PREFIX}gc"
 """The object id of the collector's row."""
 PIN_PREFIX: Final = f"{RECORD_PREFIX}pin$"
-"""What the object ids of pins begin with."""
+"""The prefix of the object ids of pins."""
 INTENT_PREFIX: Final = f"{RECORD_PREFIX}intent$"
-"""What the object ids of intents begin with."""
+"""The prefix of the object ids of intents."""
 FIRST_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class CollectorEntry:
-    """What the last fence decided (rules G1 to G6). A catalog without the row was never collected.
+    """The decisions of the last fence (rules G1 to G6). A catalog without the row was never collected.
 
     `horizon` is in seconds since the epoch, by the store's clock: a file that was written before it, and that no kept
     version names, can not be committed any more. `oldest` is the lowest catalog version that is kept. Neither ever goes
@@ -47,8 +47,8 @@ NEVER_COLLECTED: Final = CollectorEntry()
 class PinEntry:
     """A catalog version that is kept with all rows and files, whatever the settings (G10).
 
-    `name` is what it is called. It ends at the first fence after `until_ms`, in milliseconds since the epoch; never if
-    that is 0. `timestamp_ms` is when it was set, by `principal`. For `seconds` and `set_in` see `Lease`.
+    `name` identifies it. It ends at the first fence after `until_ms`, in milliseconds since the epoch; never if that
+    is 0. `timestamp_ms` is when it was set, by `principal`. For `seconds` and `set_in` see `Lease`.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Errors of the catalog: the published namespace errors, with the details that a client needs to act on them.
 
-Codes and statuses are those of the Lance namespace spec (0-23). Clients in the same process tell some kinds by words of
+Codes and statuses are those of the Lance namespace spec (0-23). Clients in the same process know some kinds by words of
 the text (lancedb: "Table not found", "Namespace not found", "Namespace not empty"): these stand at its beginning.
 
 Some kinds carry more than a message:
@@ -132,7 +132,7 @@ def namespace_exists(namespace_id: ObjectId) -> NamespaceAlreadyExistsError:
 class BatchConflict(ConcurrentModificationError):
     """A concurrent change stands in the way, and it can be described at this moment (P8).
 
-    `operation` is the one that was refused, `committed` the one that it met, `unknown` where nothing tells it.
+    `operation` is the one that was refused, `committed` the one that it met, `unknown` where it is not known.
     """
 
     def __init__(self, message: str, failure: ConflictDetail, operation: str, committed: str | None = None) -> None:
@@ -147,7 +147,7 @@ class RequestUnknown(ServiceUnavailableError, OutcomeUnknown):
 
 
 class BatchUnknown(RequestUnknown):
-    """Nothing tells whether the flip of a batch was written (F1).
+    """The flip of a batch may have been written, or may be written later (F1).
 
     `reason` is for the log alone: it may have the text of a store's error, which may name directories or credentials.
     """
@@ -165,8 +165,8 @@ class BatchTooOld(ServiceUnavailableError):
 
     def __init__(self, batch_uuid: str, seconds: float) -> None:
         super().__init__(
-            f"batch {batch_uuid}: expected to commit it within {seconds:g} s, after which it cannot be told whether it "
-            "was committed before under its idempotency key; nothing was done, repeat it unchanged"
+            f"batch {batch_uuid}: expected to commit it within {seconds:g} s, after which it may have been committed "
+            "under its idempotency key and forgotten; nothing was done, repeat it unchanged"
         )
         self.detail = batch_uuid
 
@@ -218,7 +218,7 @@ class CatalogDamaged(InternalError, CorruptFile):
         self.found = found
 
     def at(self, place: str) -> CatalogDamaged:
-        """The same, with what was asked for, or what became of a change, in front."""
+        """The same error, with the request or the outcome of a change in front of its text."""
         return CatalogDamaged(self.damaged, self.expected, self.found, place=place)
 
 
@@ -250,7 +250,7 @@ class CatalogTooNew(UnsupportedOperationError, UnsupportedFeature):
 
 
 def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
-    """What to answer for a batch after an exception before its commit step: it is not committed, and will not be.
+    """The error for a batch after an exception before its commit step: it is not committed, and will not be.
 
     The texts of the store's errors stay in the log: they may name directories or credentials.
     """
@@ -274,7 +274,7 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
 def file_damaged(error: CorruptFile, place: str = "") -> InternalError:
     """The answer (18) where a file is not what its name says. It names the file by its key, not the root.
 
-    `place` stands in front: what was asked for, or what became of a change.
+    `place` stands in front: the request, or the outcome of a change.
     """
     if isinstance(error, CatalogDamaged):
         return error.at(place)

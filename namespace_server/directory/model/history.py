@@ -1,4 +1,4 @@
-"""What the history of the catalog tells of a batch: its principal, and its operations with what they are about."""
+"""A batch in the history of the catalog: its principal, and its operations with their objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from namespace_server.directory.model.operations import (
 )
 
 MOST_OPERATIONS: Final = 200
-"""Operations of one batch that are told. Their number is told for all."""
+"""Operations of one batch that are listed. Their number counts all."""
 
 Body = dict[str, object]
 Made = tuple[VersionEntry, str | None]
@@ -32,7 +32,7 @@ Made = tuple[VersionEntry, str | None]
 
 @dataclass(frozen=True, slots=True)
 class FlipOutline:
-    """What a catalog version tells of the batches that made it, by their uuid, and the table versions that it adopted.
+    """The batches that made a catalog version, by their uuid, and the table versions that it adopted.
 
     Adopted versions are those that another writer committed without the catalog.
     """
@@ -58,7 +58,7 @@ def outline_of(batch: Batch, made: Iterable[Made]) -> Body:
 
 
 def outline_of_record(record: RecordEntry) -> Body:
-    """The JSON of a batch of a release that wrote no outline, as far as its record tells."""
+    """The JSON of a batch of a release that wrote no outline, with the fields that its record has."""
     outline: Body = {} if record.principal is None else {"principal": record.principal}
     published = [
         {"id": list(party.table_id), "version": party.version, **({"branch": party.branch} if party.branch else {})}

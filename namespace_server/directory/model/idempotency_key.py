@@ -1,4 +1,4 @@
-"""What may be an idempotency key (rule A1). Its use is checked by `planning.planner.replay_committed`."""
+"""The form of an idempotency key (rule A1). Its use is checked by `planning.planner.replay_committed`."""
 
 from __future__ import annotations
 

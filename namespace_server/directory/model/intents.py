@@ -1,4 +1,4 @@
-"""What intents keep, as the rows of one snapshot say (rules G4 and G11)."""
+"""The files and versions that intents keep, by the rows of one snapshot (rules G4 and G11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 def horizon_at(snapshot: CatalogSnapshot, location: str) -> int:
-    """The effective horizon of a location, in seconds since the epoch: what is older, and named by nothing, may go.
+    """The effective horizon of a location, in seconds since the epoch: unreferenced files older than it may be deleted.
 
     It is the lower of the horizon of the catalog and the times since when its intents keep the location. It never goes
     back: an intent begins at the horizon of the flip that registers it.

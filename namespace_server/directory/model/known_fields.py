@@ -1,4 +1,4 @@
-"""The fields that a request of each operation may have. Others are refused: one that is ignored loses what it asks for.
+"""The fields that a request of each operation may have. Others are refused: to ignore one loses it silently.
 
 What a request does not have is absent or null. The fields are those of the OpenAPI document.
 """

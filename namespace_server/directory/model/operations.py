@@ -21,7 +21,7 @@ from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 
 
 class CreateMode(Enum):
-    """What creating does when the name is taken."""
+    """The behaviour of a creation when the name is taken."""
 
     CREATE = "create"
     EXIST_OK = "exist_ok"
@@ -237,7 +237,7 @@ class CommitTransaction:
     """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow.
 
     `stable_row_ids` makes the first version of a table one whose rows keep their ids, `data_storage_version` is the
-    format of its data files, if that of its first ones does not tell. The table must lie at `location`, if that is
+    format of its data files, if its first ones do not state one. The table must lie at `location`, if that is
     given: another table of the same name does not. The version that the transaction read must have the
     manifest with `manifest_sha256`, if that is given: in a chain that was begun again another one has its number (P11).
     """
@@ -321,7 +321,7 @@ class DeleteBranch:
 class ConfirmTag:
     """Fail the batch unless the version that a tag was written for is still a row, of the manifest with `sha256` (B1).
 
-    The table must lie at `location`: the tag's file is there. `name` says what was done with the tag.
+    The table must lie at `location`: the tag's file is there. `name` is the change of the tag.
     """
 
     id: ObjectId
@@ -438,7 +438,7 @@ class Batch:
     """Operations that happen all or not at all.
 
     `uuid` names the batch for ever; it is the `transaction_id` of the answer. `request_hash` is the SHA-256 (hex) of
-    the request, so that a repeated request can be told from another one under the same idempotency key (A1).
+    the request, which distinguishes a repeated request from another one under the same idempotency key (A1).
     One that is `movable` may end as `CommittedElsewhere`. `accepted_at` is the time, by `elapsed_clock`, at which its
     request was read.
     """

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
 OBJECTS = (dict, Mapping)
-"""What JSON makes of it goes first, here and in `is_list`: to ask an abstract class takes several times as long."""
+"""The type that JSON gives comes first, here and in `is_list`: a check of an abstract class is several times slower."""
 
 
 def table_id(request: Request, what: str = "table") -> ObjectId:
@@ -122,7 +122,7 @@ def check_common(request: Request, limits: Limits) -> None:
 
 
 def check_known(request: Request, known: frozenset[str], what: str) -> None:
-    """Refuse fields other than the `known` ones, unless they are null: what is ignored loses what it asks for."""
+    """Refuse fields other than the `known` ones, unless they are null: an ignored field would be lost silently."""
     if request.keys() <= known:
         return
     unknown = [field for field, value in request.items() if field not in known and value is not None]

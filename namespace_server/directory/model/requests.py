@@ -194,7 +194,7 @@ def undrop_table(request: Request, _rules: RequestRules) -> UndropTable:
 
 
 def undrop_namespace(request: Request, _rules: RequestRules) -> UndropNamespace:
-    """Ours: a namespace that was dropped with what it held."""
+    """Ours: a namespace that was dropped with its contents."""
     target = object_id(request, "namespace")
     naming_rules.check_id(target, "namespace")
     return UndropNamespace(target)
@@ -363,7 +363,7 @@ def _check_known(properties: Mapping[str, str], field: str) -> None:
 
 
 def keep_answer(operation: str, answer: Request, rules: RequestRules) -> KeepAnswer:
-    """What a call answers, to be kept in its record: a location as a key, since another server may see another root."""
+    """The answer of a call, for its record: a location becomes a key, since another server may see another root."""
     kept = {name: value for name, value in answer.items() if name != "location"}
     return KeepAnswer(operation, kept, _expected_location(answer, rules))
 

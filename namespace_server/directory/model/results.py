@@ -1,4 +1,4 @@
-"""What the operations of a batch answer. The record of a batch holds it as JSON, with these names."""
+"""The answers of the operations of a batch. The record of a batch holds them as JSON, with these names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class TableVersionJson(TypedDict):
 
 
 class OperationResult(TypedDict, total=False):
-    """What one operation answers: the fields that its kind has. Paths are store keys.
+    """The answer of one operation: the fields that its kind has. Paths are store keys.
 
-    `answer` is what a call answers whose batch keeps that; `sha256` is the digest of the file of a deleted tag.
+    `answer` is the kept answer of a call whose batch keeps it; `sha256` is the digest of the file of a deleted tag.
     """
 
     version: TableVersionJson

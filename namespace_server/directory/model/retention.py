@@ -68,7 +68,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 
 def stated(snapshot: CatalogSnapshot, table_id: ObjectId, name: str, read: Callable[[str], T], otherwise: T) -> T:
-    """What the nearest property of this name says: of the table, of its namespace, of the one above; else `otherwise`.
+    """The value of the nearest property of this name: of the table, its namespace, the one above; else `otherwise`.
 
     Raises `ValueError`, naming the property, for a value that is wrong.
     """

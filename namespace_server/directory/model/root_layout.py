@@ -82,7 +82,7 @@ def is_bundle(key: str) -> bool:
 
 
 def collection_key(run: str, name: str) -> str:
-    """Where the collection with the uuid `run` keeps what is called `name`."""
+    """The key of the object `name` of the collection with the uuid `run`."""
     return f"{COLLECTION}/{run}/{name}"
 
 

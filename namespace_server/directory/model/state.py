@@ -51,7 +51,7 @@ class StoredNamespace(NamedTuple):
 
 
 class StoredCollector(NamedTuple):
-    """What the last fence decided, and the serial of its row."""
+    """The decisions of the last fence, and the serial of its row."""
 
     entry: CollectorEntry
     serial: int
@@ -164,7 +164,7 @@ class CatalogState(NamedTuple):
     tables: LayeredMap[ObjectId, StoredTable] = LayeredMap()
     children: Map[ObjectId, Children] = Map()
     locations: Map[str, ObjectId] = Map()
-    """Tables by location, without those whose location tells their id (see `names_its_table`)."""
+    """Tables by location, without those whose location has their id (see `names_its_table`)."""
     records: Map[str, StoredRecord] = Map()
     keys: Map[RecordKey, str] = Map()
     """Principal and idempotency key -> batch uuid."""

@@ -1,7 +1,7 @@
 """Answers to reads, with the exact wire names.
 
 read_context      one snapshot for one answer; notes what the answer depends on
-adopting_reads    snapshots and answers that adopt what others committed above a head
+adopting_reads    snapshots and answers that adopt the commits of others above a head
 descriptions      answers about namespaces, tables and the catalog
 table_versions    answers about table versions
 references        answers about tags and branches

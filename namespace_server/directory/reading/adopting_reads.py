@@ -89,12 +89,12 @@ def answer_unless_missing(
 def answer_as_of(
     catalog: StoredCatalog, pinned: CatalogSnapshot, chain: ChainKey, answer: Callable[[], T]
 ) -> tuple[T, CatalogSnapshot | None]:
-    """An answer about a chain as of a catalog version, and the newer snapshot that adopts what is above its head.
+    """An answer about a chain as of a catalog version, and the newer snapshot that adopts versions above its head.
 
     A job reads all of its tables as of one catalog version. Where that is still the newest for this chain, versions
     of other writers that stand above the head are adopted (P5), or nothing would ever adopt them: each job begins
-    at the catalog version before. The answer does not have them. Storage is looked at beside the answer. Raises
-    what `answer` raises; what cannot be adopted now is logged.
+    at the catalog version before. The answer does not have them. Storage is looked at beside the answer. Raises as
+    `answer` does; a failed adoption is logged.
 
     Returns:
         The answer, and a snapshot in which the version directly above the one answered is an adopted one; None if
@@ -111,21 +111,21 @@ def answer_as_of(
         try:
             newest = newest_snapshot(catalog, chain)
         except (LanceCoreError, LanceNamespaceError) as error:
-            logger.warning("what stands above the head of %s is not adopted yet: %s", join(chain[0]), error)
+            logger.warning("versions above the head of %s are not adopted yet: %s", join(chain[0]), error)
     return answered.result, _with_adopted(pinned, newest, chain)
 
 
 def _is_any_above(catalog: StoredCatalog, snapshot: CatalogSnapshot, chain: ChainKey) -> bool:
-    """Whether a file stands above the head of a chain; False where that cannot be told now."""
+    """Whether a file stands above the head of a chain; False where storage cannot be read."""
     try:
         return bool(versions_above(catalog.store, snapshot, [chain]))
     except LanceCoreError as error:
-        logger.warning("what stands above the head of %s cannot be read: %s", join(chain[0]), error)
+        logger.warning("versions above the head of %s cannot be listed: %s", join(chain[0]), error)
         return False
 
 
 def _quarantine_above(catalog: StoredCatalog, chain: ChainKey) -> None:
-    """Quarantine what stands above the promoted head of a chain and is never adopted."""
+    """Quarantine the files above the promoted head of a chain that can never be adopted."""
     try:
         above = versions_above(catalog.store, catalog.table.current, [chain]).get(chain, [])
         snapshot = catalog.table.refresh()
@@ -136,7 +136,7 @@ def _quarantine_above(catalog: StoredCatalog, chain: ChainKey) -> None:
             if sha256 is not None:
                 catalog.unmanaged_manifests.quarantine_above(head, sha256)
     except LanceCoreError as error:
-        logger.warning("what stands above the head of %s stays there for now: %s", join(chain[0]), error)
+        logger.warning("unmanaged versions above the head of %s were left in place: %s", join(chain[0]), error)
 
 
 def _end_of(snapshot: CatalogSnapshot, chain: ChainKey) -> tuple[object, object]:

@@ -51,7 +51,7 @@ def answer_versions(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapsho
 
 
 def answer_change(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
-    """What became of a change of rows."""
+    """The answer to a change of rows that is committed."""
     if plan.transaction_id != plan.batch.uuid:
         return kept_answer(catalog, plan, snapshot)
     results = _results(catalog, plan, snapshot)
@@ -66,9 +66,9 @@ def answer_change(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot)
 
 
 def kept_answer(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
-    """What the record of a change has as its answer, whose batch had other operations than a repetition's would have.
+    """The answer in the record of a change, whose batch had other operations than a repetition's would have.
 
-    What that batch published has its canonical names after, as after its own answer.
+    The versions that batch published have their canonical names after, as after its own answer.
     """
     record = snapshot.record(plan.transaction_id)
     parties = () if record is None else record.participants

@@ -54,7 +54,7 @@ class ReadContext:
         return bound if wanted is None else min(wanted, bound)
 
     def storage_options(self, location: str) -> dict[str, str]:
-        """What a client is handed to reach the files of a table; may ask a token service.
+        """The storage options with which a client reaches the files of a table; may ask a token service.
 
         An answer with temporary credentials is not cached. Raises ServiceUnavailableError (17).
         """

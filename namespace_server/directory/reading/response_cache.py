@@ -15,7 +15,7 @@ from namespace_server.observability.observation import CacheState, HitCount
 CACHE_BYTES: Final = 64 << 20
 MAX_KEY_BYTES: Final = 4 << 10
 _ENTRY_BYTES: Final = 1024
-"""What an entry costs beside its key and its JSON: the objects of the answer, measured generously."""
+"""Bytes of an entry beside its key and its JSON: the objects of the answer, measured generously."""
 
 
 class CachedResponse(NamedTuple):

@@ -39,7 +39,7 @@ def describe_table_version(context: ReadContext, request: Request) -> Body:
 
 
 def missing(version: int | None) -> str:
-    """What an error says about a version that is not there; None is any."""
+    """The words of an error for a version that does not exist; None is any version."""
     return "it has no version" if version is None else f"version {version} does not exist"
 
 
@@ -108,7 +108,7 @@ def _existing(
     head = snapshot.head(table.id, branch)
     if head is None or context.is_deleted(head):
         return []
-    if _is_removed_head(context, head):  # what is left below it would be taken for the head (M5)
+    if _is_removed_head(context, head):  # a version left below it would be taken for the head (M5)
         raise TableVersionNotFoundError(
             f"version {head.version} of table {join(table.id)}, the newest one at this catalog version, was removed by "
             "a cleanup"
@@ -138,7 +138,7 @@ def _existing(
 
 
 def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
-    """Whether a client's cleanup removed what was the head at an earlier catalog version, and is not any more (M5)."""
+    """Whether a client's cleanup removed the version that was the head at an earlier catalog version only (M5)."""
     if not context.pinned:
         return False
     if not context.is_promoted(head):  # by this process; another one may have promoted it before the cleanup
@@ -163,7 +163,7 @@ def _is_no_branch(context: ReadContext, table: TableEntry, branch: str) -> bool:
 
 
 def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[TableVersionJson]:
-    """The answers, after finishing the promotion of what they name (M3)."""
+    """The answers, after finishing the promotion of the versions that they name (M3)."""
     waiting = [entry for entry in entries if not context.is_promoted(entry)]
     if not waiting:
         return [version_body(context.naming, entry, entry.canonical_path) for entry in entries]

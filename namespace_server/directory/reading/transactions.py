@@ -81,7 +81,7 @@ def find_transaction(context: ReadContext, request: Request) -> FoundBatch | Fou
 
 
 def describe_found(context: ReadContext, found: FoundBatch | FoundTransaction) -> Body:
-    """DescribeTransactionResponse, or AlterTransactionResponse, of what was found."""
+    """DescribeTransactionResponse, or AlterTransactionResponse, of a batch or transaction."""
     if isinstance(found, FoundBatch):
         status = SUCCEEDED if found.record.is_batch else _FAILED
         return {"status": status, "properties": {**found.record.properties, **_batch_properties(found.record)}}
@@ -153,7 +153,7 @@ def _version_by(context: ReadContext, table: TableEntry, transaction_uuid: str) 
 
 
 def _properties(context: ReadContext, entry: VersionEntry) -> dict[str, str]:
-    """What the transaction itself says. TransactionNotFoundError (10) if its manifest is gone (M5)."""
+    """The properties of the transaction itself. TransactionNotFoundError (10) if its manifest is gone (M5)."""
     catalog = context.catalog
     try:
         file = with_transaction(catalog.store, entry.base, catalog.load_manifest(entry))

@@ -132,7 +132,7 @@ class BranchRefs:
         return True
 
     def beginning(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> BranchContents | None:
-        """What the ref of a branch without one would say; None if no Clone is at its beginning.
+        """The contents for the missing ref of a branch; None if no Clone is at its beginning.
 
         Raises `NotFound`, `CorruptFile`.
         """

@@ -1,7 +1,7 @@
 """Removes the files of deleted branches, behind the flip that removed their rows (rule B2).
 
 The record of such a branch has the state `removing`, and stays until the files are gone. While it stays, nothing is
-committed on a branch of that name, and nothing is adopted from what is left of it.
+committed on a branch of that name, and nothing is adopted from its remaining files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOOK_INTERVAL: Final = 60.0
 
 
 class BranchRemoval:
-    """Removes what deleted branches leave on storage. Thread-safe; several processes may do it at once."""
+    """Removes the files of deleted branches. Thread-safe; several processes may do it at once."""
 
     def __init__(self, store: ObjectStore, table: ManifestTable) -> None:
         self._store = store
@@ -60,7 +60,7 @@ class BranchRemoval:
     def remove_files(self, records: Iterable[RecordEntry]) -> list[RecordEntry]:
         """Remove the files of deleted branches; returns the records of those that are gone, to be removed by a flip.
 
-        Raises nothing: what cannot be removed now is logged and left to the sweep.
+        Raises nothing: a failed removal is logged and left to the sweep.
         """
         done = []
         for record in records:
@@ -75,10 +75,10 @@ class BranchRemoval:
     def _remove(self, record: RecordEntry) -> bool:
         """Whether nothing is left. The reference file goes first: stock clients see the branch by it.
 
-        What was listed before the newest catalog version that still has the record belongs to the deleted branch, and
-        to none that was made again under its name: none is, while the record stands. Names that such a one uses again
-        are removed only if they still hold what was listed. The newest version goes last: without it, the others could
-        be taken for a chain that a client cleaned up.
+        Files listed before the newest catalog version that still has the record belong to the deleted branch, and to
+        none that was made again under its name: none is, while the record stands. Names that such a one uses again are
+        removed only if they still hold the listed object. The newest version goes last: without it, the others could be
+        taken for a chain that a client cleaned up.
         """
         [party] = record.participants
         base, branch = party.location, party.branch or ""
@@ -102,14 +102,14 @@ class BranchRemoval:
         return not self._own_files(base, location, branch) and self._find(branch_path(location, branch)) is None
 
     def _needed(self, location: str, branch: str) -> str | None:
-        """What of clients that know no catalog names the branch, since it was deleted; None if nothing does."""
+        """References, made since the deletion by clients without a catalog, that name the branch; None without any."""
         tags = sorted(tag for tag, contents in Tags(self._store, location).list().items() if contents.branch == branch)
         children = find_children(branch, Branches(self._store, location).list())
         found = [f"tag {tag}" for tag in tags] + [f"branch {child} that begins at it" for child in children]
         return f"found {', '.join(found[:10])}" if found else None
 
     def _own_files(self, base: str, location: str, branch: str) -> list[ObjectMeta]:
-        """What lies below the root of a branch and not below that of a nested one, whose name begins with this one."""
+        """Files below the root of a branch and not below that of a nested one, whose name begins with this one."""
         found = list(self._store.list(base))
         names = Branches(self._store, location).list()
         nested = {branch_base(location, name) for name in names if name.startswith(f"{branch}/")}
@@ -128,7 +128,7 @@ class BranchRemoval:
             return None
 
     def _delete_listed(self, meta: ObjectMeta) -> None:
-        """Remove an object that is still what was listed. Names that are not used again need no comparison (N5)."""
+        """Remove an object if it is still the listed one. Names that are not used again need no comparison (N5)."""
         if "/_refs/" not in meta.path and f"/{VERSIONS_DIRECTORY}/" not in meta.path:
             self._store.delete(meta.path)
             return

@@ -1,8 +1,8 @@
 """Detects the loss of the newest version of `__manifest` (rule F7).
 
 The newest version is the file with the highest number. When that very file is lost while no server runs, the catalog
-goes back by one version, and no other file tells of the lost one. So the sweep notes the newest version that it saw in
-a second file, and the first sweep of a process compares.
+goes back by one version, and no other file names the lost one. So the sweep notes the newest version that it saw in a
+second file, and the first sweep of a process compares.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What commits the transaction of a quarantined file again (M6, P12).
+"""The operation that commits the transaction of a quarantined file again (M6, P12).
 
 A transaction names fragments by ids that are those of the version that its writer read. Which one that was is not
 always known: its number names one version of the catalog, and perhaps others that were moved to quarantine. The
@@ -62,13 +62,13 @@ class Recommits:
     def operation(
         self, found: Unmanaged, others: Sequence[QuarantinedFile], place: ChainKey, snapshot: CatalogSnapshot
     ) -> CommitTransaction | None:
-        """What commits the transaction of a file again; None if the chain has it. `others` are in the same quarantine.
+        """The operation that commits a file's transaction again; None if the chain has it. `others`: its quarantine.
 
         Deletion files that it needs under other names are written.
 
         Raises:
             InvalidTransaction: it cannot be committed again, or may mean several things; the message says why.
-            StorageError, CorruptFile: this cannot be told now.
+            StorageError, CorruptFile: this cannot be decided now.
         """
         transaction = found.file.transaction
         assert transaction is not None
@@ -119,7 +119,7 @@ class Recommits:
         try:
             restated = restate(transaction, view, self._load(head), concurrent, files)
         except NotFound as error:
-            raise InvalidTransaction(f"a version or file that tells what it changes is gone: {error}") from error
+            raise InvalidTransaction(f"a version or file that states its changes is gone: {error}") from error
         for key, data in restated.files:
             self._store.put(key, data, durable=True)
         return CommitTransaction(place[0], place[1], restated.transaction)
@@ -162,7 +162,7 @@ class Recommits:
                 on_row = row is not None and self._is_built_on_row(item, row)
                 below = [other for other in others.get(number, ()) if self._is_built_on(item, other)]
                 if not on_row and not below:
-                    raise InvalidTransaction(f"what version {number + 1} of its writer was built on is not known")
+                    raise InvalidTransaction(f"the version below version {number + 1} of its writer is not known")
                 if on_row:
                     trunk, leaves = number, True
                 following |= {other.name: other for other in below}

@@ -1,7 +1,7 @@
 """Unmanaged manifests under canonical names: quarantined, committed again where that is possible, and reported (M6).
 
 A quarantined file is finished once a record of state `foreign` has its name. So the next sweep of any process finishes
-the work of a process that died (invariant 13). `recommits` tells what of it can be committed again.
+the work of a process that died (invariant 13). `recommits` finds the transactions that can be committed again.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from namespace_server.observability.observation import SILENT, Observer
 logger = logging.getLogger(__name__)
 
 _LOOKS = 8
-"""How often what stands above a taken name is looked for before the name is repaired: others go on meanwhile."""
+"""Searches for files above a taken name before the name is repaired: others go on meanwhile."""
 _CHAINS_AT_ONCE: Final = 64
 """Chains whose names are repaired at the same time. Threads that repair one name would fail each other's steps."""
 _WATCHED = 60.0
-"""Seconds for which each sweep looks for what is built on a file after it was dealt with in quarantine."""
+"""Seconds for which each sweep looks for versions built on a file after it was dealt with in quarantine."""
 _LISTING_INTERVAL = 60.0
 """Seconds between two listings of the quarantine on a bucket, for those that other processes moved there."""
 _LONG_LISTING = 0.05
@@ -56,7 +56,7 @@ _BRANCH_DELETED: Final = "its branch was deleted with it"
 
 
 class MustFollow(Exception):
-    """What others committed below in the chain has to be committed again first."""
+    """Commits of others below in the chain have to be committed again first."""
 
 
 class UnmanagedManifests:
@@ -120,7 +120,7 @@ class UnmanagedManifests:
         self._store.replace(entry.canonical_path, ours, if_match=meta)
 
     def _above(self, entry: VersionEntry) -> list[tuple[ManifestLocation, bytes]]:
-        """What stands above the name of a row, upward."""
+        """The files above the name of a row, upward."""
         listed = sorted(list_versions(self._store, entry.base), key=lambda found: found.version)
         return [(found, self._contents(found.path)) for found in listed if found.version > entry.version]
 
@@ -136,7 +136,7 @@ class UnmanagedManifests:
     def _clear_above(
         self, entry: VersionEntry, ours: bytes, theirs: bytes | None, above: Sequence[tuple[ManifestLocation, bytes]]
     ) -> bool:
-        """Quarantine what was built on an unmanaged file under the name of a head, from the top down; whether any was.
+        """Quarantine the versions built on an unmanaged file under the name of a head, top down; whether any was.
 
         Raises `NotFound` if the newest catalog version does not have the row.
         """
@@ -153,7 +153,7 @@ class UnmanagedManifests:
         return bool(unmanaged)
 
     def quarantine_above(self, head: VersionEntry, sha256: str) -> None:
-        """Quarantine what stands above a head, from the top down, if the lowest file has this SHA-256.
+        """Quarantine the files above a head, from the top down, if the lowest one has this SHA-256.
 
         That file is never adopted (P5). While it stands there, stock writers build on it, and none of their versions
         can be committed. Storage is read first, the newest catalog version after it. Raises `StorageError`.
@@ -215,7 +215,7 @@ class UnmanagedManifests:
         return batches
 
     def _clear_above_gap(self, base: str, snapshot: CatalogSnapshot) -> None:
-        """Quarantine what a writer has committed on a file that is in quarantine, above the name that is vacant since.
+        """Quarantine a writer's commits on a file that is in quarantine, above the name that is vacant since.
 
         It is never adopted. Until the catalog commits a version that needs the vacant name, readers by path take it
         for the newest one.
@@ -228,7 +228,7 @@ class UnmanagedManifests:
             if head is not None and above and above[0][0].version > head.version + 1:
                 self.quarantine_above(head, hashlib.sha256(above[0][1]).hexdigest())
         except LanceCoreError as error:
-            logger.warning("what stands above the head of %s stays there for now: %s", base, error)
+            logger.warning("unmanaged versions above the head of %s were left in place: %s", base, error)
 
     def _recommits_of(self, items: Sequence[QuarantinedFile], snapshot: CatalogSnapshot) -> list[Batch]:
         """The same of one chain."""
@@ -302,7 +302,7 @@ class UnmanagedManifests:
         chain: Sequence[QuarantinedFile],
         snapshot: CatalogSnapshot,
     ) -> CommitTransaction | None:
-        """What commits a file's transaction again; None if it is committed. Raises `InvalidTransaction` why not."""
+        """The batch that commits a file's transaction again; None if it is committed. Raises `InvalidTransaction`."""
         removed = snapshot.removed_versions(item.base)
         if removed and hashlib.sha256(data).hexdigest() in removed:
             raise InvalidTransaction(_BRANCH_DELETED)

@@ -1,4 +1,4 @@
-"""What a change of references is made with: the catalog, its limits, the principal and the message.
+"""The context of a change of references: the catalog, its limits, the principal and the message.
 
 A change that raises `StorageError` or `CorruptFile` has done nothing; where it may have done something it raises
 `StorageUnknown`, or a `CorruptFile` of which `has_begun` is true.
@@ -49,7 +49,7 @@ class ChangeContext:
         return Recorded(pending.verdict, snapshot, again=pending.verdict.transaction_id != batch.uuid)
 
     def committed_before(self) -> Recorded | None:
-        """What the same request did before under the same idempotency key; None if it is not in the catalog.
+        """The outcome of the same request under the same idempotency key; None if it is not in the catalog.
 
         Raises InvalidInputError (13) if the key was used for another request.
         """

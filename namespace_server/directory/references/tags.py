@@ -201,7 +201,7 @@ def _confirm(
     data: bytes,
     before: bytes | None,
 ) -> Answer:
-    """Confirm a tag that was written, by a flip. Where that is refused, put back what was there `before`."""
+    """Confirm a tag that was written, by a flip. Where that is refused, put back its contents `before`."""
     entry = target.entry
     operation = ConfirmTag(
         entry.table_id, entry.branch, entry.version, name, target.table.location, entry.sha256, change
@@ -220,7 +220,7 @@ def _confirm(
 
 
 def _withdraw(context: ChangeContext, name: str, path: str, data: bytes, before: bytes | None) -> None:
-    """Take back what was written, if it still stands."""
+    """Undo the write, if the file still has its contents."""
     store = context.catalog.store
     try:
         e_tag = store.head(path).e_tag

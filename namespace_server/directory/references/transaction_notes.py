@@ -49,7 +49,7 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
         alteration = AlterBatch(found.record.batch_uuid, tuple(changes), context.limits)
         recorded = context.commit(alteration)
     else:
-        # The file first: a record of what was not done could not be told from one of what was.
+        # The file first: otherwise a record could stand for a change that was never made.
         _alter_file(context, found, changes)
         recorded = _record(context)
     with begun():

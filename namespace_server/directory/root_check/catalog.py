@@ -19,7 +19,7 @@ from namespace_server.directory.root_check.report import FoundCatalog, RootFindi
 
 
 def _tables_without_catalog(store: ObjectStore) -> list[RootFinding]:
-    """What is said of a root whose tables no catalog has: nothing is committed there before they are adopted."""
+    """The finding on a root whose tables no catalog has: nothing is committed there before they are adopted."""
     tables = listed_tables(store)
     if not tables:
         return []

@@ -51,8 +51,8 @@ class RootCheck:
 
     Attributes:
         store: The root.
-        progress: Told what is checked.
-        now: Tells the time.
+        progress: Called with the name of each check.
+        now: Returns the time.
         slow: The median time of requests in seconds from which they are a finding.
     """
 
@@ -73,12 +73,12 @@ class RootCheck:
         finally:
             left = work.clear()
         if left and all(finding.code != "unreachable" for finding in self._findings):
-            text = f"expected that what was written is removed; below {work.directory} {len(left)} of it stayed"
+            text = f"expected that all objects of the check are removed; below {work.directory} {len(left)} stayed"
             self._findings.append(RootFinding("left-behind", text))
         return replace(report, findings=tuple(self._findings))
 
     def _look(self, work: Workspace) -> RootReport:
-        """All that is looked at, without the findings."""
+        """The report, without the findings."""
         store = self.store
         report = RootReport(store.uri, checked=True, findings=())
         self._probe("permissions", partial(check_access, store, work))
@@ -99,7 +99,7 @@ class RootCheck:
         self._findings += self._attempt(what, lambda: list(probe())) or []
 
     def _attempt(self, what: str, look: Callable[[], T]) -> T | None:
-        """What a look finds; None, and a finding, where the store fails."""
+        """The result of a look; None, and a finding, where the store fails."""
         self.progress(what)
         try:
             return look()

@@ -23,7 +23,7 @@ _SIZE: Final = 1 << 10
 
 
 class RacerOutcome(Enum):
-    """What the store told a writer."""
+    """The store's answer to a writer."""
 
     WON = "written"
     LOST = "another writer was first"
@@ -36,9 +36,9 @@ class Racer:
     """A writer after a race.
 
     Attributes:
-        data: What it wrote, or wanted to write.
-        outcome: What it was told.
-        seen: What the key held when it looked after it had lost; None for nothing, and for other writers.
+        data: The bytes that it wrote, or wanted to write.
+        outcome: The store's answer.
+        seen: The object that it read under the key after it had lost; None for none, and for other writers.
         error: The store's text where it refused.
     """
 
@@ -145,15 +145,15 @@ def what_is_wrong(racers: Sequence[Racer], final: bytes | None) -> str | None:
     losers = [racer for racer in racers if racer.outcome is RacerOutcome.LOST]
     possible = winners or [racer.data for racer in racers if racer.outcome is RacerOutcome.SILENT]
     if len(winners) > 1:
-        return f"{len(winners)} were told that they did"
+        return f"{len(winners)} got the answer that they did"
     if any(racer.seen == racer.data or racer.data == final for racer in losers):
-        return "the key holds the bytes of a writer that was told that it lost: something sends requests again"
+        return "the key holds the bytes of a writer that lost by its answer: something sends requests again"
     if not possible:
-        return "each was told that another did"
+        return "each got the answer that another did"
     if final not in possible:
-        return "the key does not hold the bytes of the one that was told that it did"
+        return "the key does not hold the bytes of the one that did by its answer"
     if any(racer.seen is None for racer in losers):
-        return "a writer was told that it lost, and then found nothing under the key"
+        return "a writer that lost by its answer then found nothing under the key"
     if any(racer.seen != final for racer in losers):
         return "a writer that lost read other bytes than those of the winner"
     return None

@@ -1,4 +1,4 @@
-"""Probes of a root: what may be done, and whether what was done is seen at once."""
+"""Probes of a root: its permissions, and whether its reads and listings have every write at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_place(store: ObjectStore) -> Iterator[RootFinding]:
 
 
 def check_access(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
-    """Objects can be written, read, listed and deleted, and a vacant key is told from one that cannot be read."""
+    """Objects can be written, read, listed and deleted, and a vacant key is answered unlike one that is unreadable."""
     key, vacant = work.key("access"), work.key("vacant")
     looks: dict[str, Callable[[], object]] = {
         "write-refused": partial(store.put, key, _FIRST),
@@ -98,7 +98,7 @@ def _shown(read: tuple[bytes | None, int | None]) -> str:
 
 
 def check_listing(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
-    """A listing has what was written at once, and not what was deleted; in byte order, also from a key on."""
+    """A listing has new objects at once, and not deleted ones; in byte order, also from a key on."""
     for number in range(_ROUNDS):
         directory = f"{work.directory}/list/{number}"
         keys = sorted((work.key(f"list/{number}/{name}") for name in _NAMES), key=str.encode)

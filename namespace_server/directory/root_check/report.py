@@ -30,7 +30,7 @@ ROOT_FINDINGS: Final = {
     "write-refused": _fails("let the server write below the root (S3: s3:PutObject)"),
     "read-refused": _fails("let the server read below the root (S3: s3:GetObject)"),
     "absence-untold": _fails(
-        "let the server list the bucket (S3: s3:ListBucket): without it a store does not tell that a key is vacant"
+        "let the server list the bucket (S3: s3:ListBucket): without it a store does not answer that a key is vacant"
     ),
     "list-refused": _fails("let the server list the root (S3: s3:ListBucket)"),
     "delete-refused": _fails("let the server delete below the root (S3: s3:DeleteObject)"),
@@ -63,11 +63,11 @@ ROOT_FINDINGS: Final = {
     ),
     "left-behind": _warns("the next collections remove it, or remove the directory yourself"),
 }
-"""What each code means: whether the root must not be used, and what to do. The codes do not change."""
+"""Whether the root must not be used, and the advice, for each code. The codes do not change."""
 
 
 def told_by(error: Exception | None) -> str:
-    """What a store says in an error, on one line."""
+    """The text of a store's error, on one line."""
     return " ".join(str(error).split())
 
 
@@ -77,7 +77,7 @@ class RootFinding:
 
     Attributes:
         code: A name of `ROOT_FINDINGS`.
-        text: What was expected, and what was found.
+        text: The expectation and the finding.
     """
 
     code: str
@@ -95,7 +95,7 @@ class RootFinding:
 
     @property
     def advice(self) -> str:
-        """What to do."""
+        """The action for the operator."""
         return ROOT_FINDINGS[self.code].advice
 
 
@@ -116,7 +116,7 @@ class FoundCatalog:
 
 @dataclass(frozen=True, slots=True)
 class RootReport:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         root: The URI of the root.
@@ -151,7 +151,7 @@ class RootReport:
 
     @property
     def cost(self) -> BatchCost | None:
-        """What a batch will cost, if it was measured."""
+        """The expected cost of a batch, if it was measured."""
         return BatchCost.of(self.timings) if self.timings else None
 
     def as_json(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class RootReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """The report as text: each finding with what to do, what is there, what it costs, and the verdict."""
+        """The report as text: each finding with its advice, the catalog, the cost of a batch, and the verdict."""
         for finding in sorted(self.findings, key=lambda found: not found.fails):
             yield f"{finding.severity}: {finding.code}: {finding.text}"
             yield f"    {finding.advice}"

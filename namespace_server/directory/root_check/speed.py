@@ -40,7 +40,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class BatchCost:
-    """What a batch without contention will cost on a warm server, by the medians of its requests.
+    """The cost of a batch without contention on a warm server, by the medians of its requests.
 
     Attributes:
         seconds_to_commit: Until it is committed.

@@ -134,7 +134,7 @@ def broken_off(declared: int | None) -> ClientDisconnected:
 def is_last(message: Message, declared: int | None, length: int | None = None) -> bool:
     """Whether a body of `declared` bytes ends with this message, up to which it has `length`; by default, its own.
 
-    The HTTP server tells the end by one more message, for which the event loop would wait.
+    The HTTP server signals the end by one more message, for which the event loop would wait.
     """
     if not message.get("more_body", False):
         return True

@@ -1,4 +1,4 @@
-"""What the headers and the path of a request say."""
+"""The values of a request's headers and path."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Headers = Mapping[bytes, bytes]
 
 DELIMITER = "$"
 SHORT_QUERY: Final = 256
-"""Bytes of a query string up to which what is parsed of it is cached."""
+"""Bytes of the longest query string whose parsed form is cached."""
 _MAX_PARAMETERS = 64
 
 
 def declared_length(headers: Headers) -> int | None:
-    """The length of the body in bytes; None if only its end tells it. The HTTP server has parsed the number."""
+    """The length of the body in bytes; None if it is not stated. The HTTP server has parsed the number."""
     value = headers.get(b"content-length")
     if value is None or b"transfer-encoding" in headers:
         return None

@@ -1,4 +1,4 @@
-"""Ids in requests: what a path segment may name, and what is below the database that a request is about.
+"""Ids in requests: the objects that a path segment may name, and those below the database of a request.
 
 A `+` in a path is a plus by RFC 3986 and a space in a form; pylance's client writes paths as a form, with `%2B` for a
 plus. A segment with a `+` as it was sent has several readings. One of them is chosen by, in this order: the client, if
@@ -37,7 +37,7 @@ _IDS: Final = ("id", "new_namespace_id", "new_id", "namespace")
 
 
 def kind_of(path: str) -> Kind:
-    """What the id in a path template names."""
+    """The kind of object that the id in a path template names."""
     named = path.split("/", 3)[2:3]
     return "namespace" if named == ["namespace"] else "transaction" if named == ["transaction"] else "table"
 
@@ -51,7 +51,7 @@ def writes_forms(headers: Headers, query_string: bytes) -> bool:
 
 
 def read_ids(segment: str, query: Mapping[str, str], *, form: bool) -> list[Id]:
-    """What a segment with a `+` may name, first as RFC 3986 has it; one id of a client that writes a `form`.
+    """The ids that a segment with a `+` may mean, that of RFC 3986 first; one id if the client writes a `form`.
 
     Raises `InvalidInputError`, also for more names with a `+` than anything is to be looked up for.
     """

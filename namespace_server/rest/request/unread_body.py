@@ -1,4 +1,4 @@
-"""What is left of a request's body when it is refused before the body was read.
+"""The rest of a request's body when the request is refused before the body was read.
 
 The HTTP server closes a connection on which an answer was sent before the body had come, sometimes without having said
 so: the client's next request on it then gets no answer. So a short rest is read first, and else the closing is said.
@@ -20,7 +20,7 @@ _SECONDS: Final = 1.0
 
 
 class BodyProgress:
-    """Receives the messages of one request, and tells whether its body has ended."""
+    """Receives the messages of one request, and notes whether its body has ended."""
 
     __slots__ = ("_headers", "_last", "_length", "_receive")
 

@@ -1,4 +1,4 @@
-"""The catalog itself: what it is now, and its history."""
+"""The catalog itself: its present state, and its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, the page that shows it, and what leads there. All assets come from an installed package."""
+"""The OpenAPI document, the page that shows it, and the links to both. All assets come from an installed package."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class DocumentationPage:
 
 
 class Root:
-    """What is found under the address alone: a browser is led to the documentation, others are told where it is."""
+    """`GET /`: browsers are redirected to the documentation, other clients get links."""
 
     def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of the address alone."""
-        told = {"name": "lance-namespace-server", "version": VERSION, "documentation": "/docs", "api": "/openapi.json"}
-        content = orjson.dumps(told)
+        """The handler of `GET /`."""
+        links = {"name": "lance-namespace-server", "version": VERSION, "documentation": "/docs", "api": "/openapi.json"}
+        content = orjson.dumps(links)
 
         async def answer(exchange: Exchange) -> Response:
             if b"text/html" in exchange.headers.get(b"accept", b""):

@@ -1,7 +1,7 @@
 """Operations that clients ask for and this server does not serve: 406 with code 0, by name.
 
-They are those of the published namespace API and those of lancedb 0.40. A client that gets 404 cannot tell an operation
-that is missing from a table that is: lancedb says that the table was not found.
+They are those of the published namespace API and those of lancedb 0.40. With a 404, a client would take a missing
+operation for a missing table: lancedb says that the table was not found.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ _MATCHED_ACTIONS: Final[Mapping[str, Literal["update", "keep", "delete"]]] = {
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """What a merge does with a row.
+    """The actions of a merge on a row.
 
     Attributes:
         on: Key columns.

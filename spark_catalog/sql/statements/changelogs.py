@@ -68,7 +68,7 @@ class Bound:
 
     @classmethod
     def parse(cls, given: Json | None) -> Bound | None:
-        """What Java passes."""
+        """From the arguments that Java passes."""
         if given is None:
             return None
         value = given["value"]
@@ -118,7 +118,7 @@ def load(
     described = describe(state, file, at=head, steps=0, properties=state.properties, fixed=True)
     if not described["stable_row_ids"]:
         raise InvalidStatement(
-            f"{name}: CHANGES: expected a table with stable row ids, which tell deleted and updated rows; a table has "
+            f"{name}: CHANGES: expected a table with stable row ids, which identify changed rows; a table has "
             f"them if it was created with TBLPROPERTIES ('{STABLE_ROW_IDS}' = 'true')"
         )
     columns = StructType.fromJson(described["schema"])
@@ -133,7 +133,7 @@ def plan(versions: Versions, ref: Json, schema: Json) -> Json:
 
     Raises:
         VersionGone: A version of the range was cleaned up.
-        InvalidCall: A version has other columns, or its changes cannot be told.
+        InvalidCall: A version has other columns, or its changes cannot be determined.
     """
     shown = parse_schema(schema)
     table, file = resolve(versions, None, ref)

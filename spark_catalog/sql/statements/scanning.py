@@ -33,7 +33,7 @@ def plan_scan(
     counts: bool,
     tasks: int,
 ) -> Json:
-    """What the tasks of a scan read, its rows before the filter, and their bytes in memory.
+    """The reads of the tasks of a scan, its rows before the filter, and their bytes in memory.
 
     Args:
         versions: Manifests of published versions.

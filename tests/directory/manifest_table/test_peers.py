@@ -92,7 +92,7 @@ def test_without_a_secret_servers_are_seen_and_none_is_chosen(clock: Clock, capl
             peers.saw_flip("nameless ~", IDENTITY)
     assert (peers.committing(), peers.introduction(IDENTITY)) == (None, f"{B.instance} {NO_URL}")
     assert (len(peers.lately()), peers.count()) == (2, (0, 2))
-    whose = {A.instance: f"at {A.url}", "nameless": "at an address that it does not tell"}
+    whose = {A.instance: f"at {A.url}", "nameless": "at an unknown address"}
     assert caplog.messages == [
         f"another server commits to this root: {name} {place}; without a common peer_secret they take turns"
         for name, place in whose.items()

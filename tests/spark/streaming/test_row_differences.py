@@ -158,5 +158,5 @@ def test_values_that_are_replaced_without_a_record_are_refused(tmp_path: Path) -
 def test_a_table_without_stable_row_ids_is_refused(tmp_path: Path) -> None:
     uri = f"{tmp_path.as_uri()}/t"
     lance.write_dataset(pa.table({"id": [1], "x": [1]}), uri)
-    with pytest.raises(InvalidCall, match="version 1: expected stable row ids, which tell deleted rows"):
+    with pytest.raises(InvalidCall, match="version 1: expected stable row ids, which identify rows before a change"):
         found(uri, 1)

@@ -234,7 +234,7 @@ def test_without_stable_row_ids_they_are_not(feed: Feed) -> None:
     feed.read()
     feed.change(merge(2, 3))
     before = feed.offset
-    with pytest.raises(InvalidCall, match="which only stable row ids tell apart: expected option updates=rows"):
+    with pytest.raises(InvalidCall, match="which only stable row ids separate: expected option updates=rows"):
         feed.read(updates="ignore")
     feed.offset = before
     assert feed.types() == [(2, "upsert"), (3, "upsert")]
