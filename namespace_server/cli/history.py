@@ -55,7 +55,7 @@ def log(
     for version in found:
         for place, (who, why, changes) in enumerate(_batches(version)):
             first = place == 0
-            every = list(_all_told(changes, deltas))
+            every = list(_descriptions(changes, deltas))
             shown = every[:_SHOWN] + ([f"and {len(every) - _SHOWN:,} more"] if len(every) > _SHOWN else [])
             moment = shown_moment(version.committed_at) if first else ""
             rows.append((version.version if first else None, moment, who, why, ", ".join(shown)))
@@ -100,7 +100,7 @@ def _batches(version: CatalogVersion) -> Iterator[tuple[str, str, Sequence[Catal
         yield "", "(by a stock client)" if version.unmanaged else "(the server's own work)", ()
 
 
-def _all_told(changes: Sequence[CatalogChange], deltas: Deltas) -> Iterator[str]:
+def _descriptions(changes: Sequence[CatalogChange], deltas: Deltas) -> Iterator[str]:
     """The changes of a batch in words. A table that it declares, and its first version, are one change."""
     new = {change.name for change in changes if change.operation == "declare_table"}
     firsts = [each for each in changes if each.operation == "commit_transaction" and each.name in new]
@@ -108,10 +108,10 @@ def _all_told(changes: Sequence[CatalogChange], deltas: Deltas) -> Iterator[str]
     for change in changes:
         if not any(change is first for first in firsts):
             first = rows.get(change.name) if change.operation == "declare_table" else None
-            yield _told(change, deltas.get(id(change), first))
+            yield _description(change, deltas.get(id(change), first))
 
 
-def _told(change: CatalogChange, delta: int | None) -> str:
+def _description(change: CatalogChange, delta: int | None) -> str:
     """A change in words: the operation, its object, and the number of added rows."""
     if change.operation == "declare_table":
         verb = "create"

@@ -102,7 +102,7 @@ def serve(config: Path | None, **given: object) -> None:
     if collections is not None:
         collections.start()
     try:
-        server.run(lambda: _tell(f"listening on {server.url}"))
+        server.run(lambda: _print(f"listening on {server.url}"))
     finally:
         scrapes.close()
         if tracing is not None:
@@ -247,7 +247,7 @@ def _warn_of_openness(settings: Settings, authenticator: Authenticator) -> None:
         )
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     """Write a line to standard output. The server goes on where that cannot be written."""
     try:
         typer.echo(text)

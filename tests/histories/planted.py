@@ -112,7 +112,7 @@ def skew() -> None:
 
 def misnumber() -> None:
     """Every answer names the newest catalog version."""
-    Plan.version_to_tell = lambda self, snapshot: snapshot.version
+    Plan.answered_version = lambda self, snapshot: snapshot.version
 
 
 def refuse() -> None:

@@ -119,7 +119,7 @@ def served(root: Path, url: str, keys: Mapping[str, str], secret: PeerSecret = S
 def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, a process that answers is no other one; but for tests of ones that do not."""
     if "shortly" not in request.node.name and "gone" not in request.node.name:
-        monkeypatch.setattr(forwarding, "_SIGN_OF_LIFE", 10.0)
+        monkeypatch.setattr(forwarding, "_PROBE_TIMEOUT", 10.0)
 
 
 @pytest.fixture(params=[{}, KEYS], ids=["anonymous", "with keys"])

@@ -162,5 +162,5 @@ def test_a_line_that_standard_output_does_not_take_is_logged(
     monkeypatch.setattr(server_command.typer, "echo", echo)
     monkeypatch.setattr(server_command.os, "dup2", lambda *_: None)
     with caplog.at_level(logging.WARNING):
-        server_command._tell("listening on http://127.0.0.1:1")
+        server_command._print("listening on http://127.0.0.1:1")
     assert "standard output: No space left on device; it would have said: listening on" in caplog.text

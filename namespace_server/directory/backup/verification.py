@@ -150,13 +150,13 @@ class _Examination:
         try:
             read_owner(self.store)
         except CorruptFile as error:
-            self._tell(OWNER_KEY, str(error))
+            self._add(OWNER_KEY, str(error))
 
     def examine(self, backup_id: str) -> None:
         try:
             record = read_record(self.store, backup_id)
         except CorruptFile as error:
-            self._tell(record_key(backup_id), str(error))
+            self._add(record_key(backup_id), str(error))
             return
         for number, part in enumerate(record.parts):
             self.progress(f"verify {backup_id}", number, len(record.parts))
@@ -171,13 +171,13 @@ class _Examination:
         try:
             inventory = read_inventory(self.store, part.location, part.state)
         except (NotFound, CorruptFile) as error:
-            self._tell(key, str(error))
+            self._add(key, str(error))
             return
         found = (len(inventory.versions), inventory.count, inventory.size)
         if found != (part.versions, part.files, part.size):
             text = "{:,} versions and {:,} files of {:,} bytes"
             stated = text.format(part.versions, part.files, part.size)
-            self._tell(key, f"expected {stated}, found {text.format(*found)}")
+            self._add(key, f"expected {stated}, found {text.format(*found)}")
         sizes = self._check_files(inventory)
         manifests = dict(zip(inventory.versions, self.store.map(self._manifest, inventory.versions), strict=True))
         if part.location == MANIFEST_TABLE:
@@ -210,7 +210,7 @@ class _Examination:
             if text is not None:
                 found.append(FileProblem(each, "content", text))
         for problem in found:
-            self._tell(problem.key, f"{version.name}: {problem.text}")
+            self._add(problem.key, f"{version.name}: {problem.text}")
         self._unreadable |= {problem.key for problem in found}
         return not any(each.key in self._unreadable | self.problems.keys() for each in placed)
 
@@ -251,7 +251,7 @@ class _Examination:
             self.seen.add(key)
             self.read += file.size
             if problem is not None:
-                self._tell(key, problem)
+                self._add(key, problem)
         return sizes
 
     def _manifest(self, version: StoredVersion) -> bytes | None:
@@ -263,9 +263,9 @@ class _Examination:
         try:
             return read_manifest(self.store, version)
         except NotFound:
-            self._tell(key, f"expected the manifest of {version.name}, found none")
+            self._add(key, f"expected the manifest of {version.name}, found none")
         except CorruptFile as error:
-            self._tell(key, str(error))
+            self._add(key, str(error))
         return None
 
     def _scan(self, part: BackedUpTable, version: StoredVersion, file: ManifestFile) -> None:
@@ -273,23 +273,23 @@ class _Examination:
         try:
             found = count_staged(uri, file, self.storage_options, decode=self.decode)
         except LanceCoreError as error:
-            self._tell(f"{part.table} {version.name}", str(error))
+            self._add(f"{part.table} {version.name}", str(error))
             return
         self.rows += found
         stated = sum(each.physical_rows - each.deletion_file.num_deleted_rows for each in file.manifest.fragments)
         if found != stated:
-            self._tell(f"{part.table} {version.name}", f"expected {stated:,} rows, found {found:,}")
+            self._add(f"{part.table} {version.name}", f"expected {stated:,} rows, found {found:,}")
 
     def _load(self, record: BackupRecord) -> None:
         """The rows of the catalog can be read, and each table has its row."""
         try:
             snapshot, _ = load_backed_up(self.store, record)
         except (LanceCoreError, ValueError) as error:
-            self._tell(f"catalog of {record.id}", str(error))
+            self._add(f"catalog of {record.id}", str(error))
             return
         for part in record.tables:
             if snapshot.table_at(part.location) is None:
-                self._tell(f"catalog of {record.id}", f"expected a row for table {part.table} at {part.location}")
+                self._add(f"catalog of {record.id}", f"expected a row for table {part.table} at {part.location}")
 
-    def _tell(self, key: str, text: str) -> None:
+    def _add(self, key: str, text: str) -> None:
         self.problems.setdefault(key, Problem(key, text))

@@ -62,8 +62,8 @@ class StoreClock:
             if found is not None:
                 self._looked = self._elapsed()
                 self._began = found.timestamp() - wrote[1]
-        self._tell("clock", self.problem())
-        self._tell("head", self._problem_of(head_ms))
+        self._log("clock", self.problem())
+        self._log("head", self._problem_of(head_ms))
 
     @property
     def ahead(self) -> float | None:
@@ -99,11 +99,11 @@ class StoreClock:
             "the clock of a server was ahead; until then each commit is dated just after the one before"
         )
 
-    def _tell(self, what: str, problem: str | None) -> None:
+    def _log(self, what: str, problem: str | None) -> None:
         if problem is None:
-            self._told.discard(what)
-        elif what not in self._told:
-            self._told.add(what)
+            self._logged.discard(what)
+        elif what not in self._logged:
+            self._logged.add(what)
             logger.error("%s", problem)
 
 

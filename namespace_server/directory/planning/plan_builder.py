@@ -161,7 +161,7 @@ class Plan:
     replayed: bool = False
     catalog_version: int | None = None
 
-    def version_to_tell(self, snapshot: CatalogSnapshot) -> int:
+    def answered_version(self, snapshot: CatalogSnapshot) -> int:
         """The catalog version to answer with: that which holds the batch, or of the `snapshot` if none is known."""
         return self.catalog_version or snapshot.version
 

@@ -26,13 +26,13 @@ from table_data.batch_operations import VersionIdentity
 def answer_operation(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """The answer of a call that is one operation, whose batch is committed as `plan` in `snapshot`."""
     [result] = _results(catalog, plan, snapshot)
-    return Answer({**result, "transaction_id": plan.transaction_id}, plan.version_to_tell(snapshot))
+    return Answer({**result, "transaction_id": plan.transaction_id}, plan.answered_version(snapshot))
 
 
 def answer_dropped_namespace(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """As `answer_operation`; the spec has a list of transactions here."""
     [result] = _results(catalog, plan, snapshot)
-    return Answer({**result, "transaction_id": [plan.transaction_id]}, plan.version_to_tell(snapshot))
+    return Answer({**result, "transaction_id": [plan.transaction_id]}, plan.answered_version(snapshot))
 
 
 def answer_batch(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
@@ -41,13 +41,13 @@ def answer_batch(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) 
         {operation.name: result}
         for operation, result in zip(plan.batch.operations, _results(catalog, plan, snapshot), strict=True)
     ]
-    return Answer({"transaction_id": plan.transaction_id, "results": results}, plan.version_to_tell(snapshot))
+    return Answer({"transaction_id": plan.transaction_id, "results": results}, plan.answered_version(snapshot))
 
 
 def answer_versions(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """BatchCreateTableVersionsResponse."""
     versions = [result["version"] for result in _results(catalog, plan, snapshot)]
-    return Answer({"transaction_id": plan.transaction_id, "versions": versions}, plan.version_to_tell(snapshot))
+    return Answer({"transaction_id": plan.transaction_id, "versions": versions}, plan.answered_version(snapshot))
 
 
 def answer_change(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
@@ -62,7 +62,7 @@ def answer_change(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot)
     ]
     number = made[-1]["version"] if made else None
     identity = VersionIdentity.of(made[-1]) if made else None
-    return CommittedChange(plan.transaction_id, plan.version_to_tell(snapshot), number, identity)
+    return CommittedChange(plan.transaction_id, plan.answered_version(snapshot), number, identity)
 
 
 def kept_answer(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
@@ -80,7 +80,7 @@ def kept_answer(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -
     kept = dict(result["answer"])
     if "location" in result:
         kept["location"] = catalog.store.object_uri(result["location"])
-    return CommittedChange(plan.transaction_id, plan.version_to_tell(snapshot), kept=kept)
+    return CommittedChange(plan.transaction_id, plan.answered_version(snapshot), kept=kept)
 
 
 def _results(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Sequence[OperationResult]:

@@ -82,7 +82,7 @@ class Recorded:
     @property
     def answer(self) -> Answer:
         """The name of its batch, which is all that most changes answer, and the catalog version that holds it."""
-        return Answer({"transaction_id": self.plan.transaction_id}, self.plan.version_to_tell(self.snapshot))
+        return Answer({"transaction_id": self.plan.transaction_id}, self.plan.answered_version(self.snapshot))
 
 
 @contextmanager

@@ -149,9 +149,9 @@ WON, LOST, SILENT = RacerOutcome.WON, RacerOutcome.LOST, RacerOutcome.SILENT
     [
         ([Racer(b"1", WON), Racer(b"2", LOST, b"1")], b"1", None),
         ([Racer(b"1", SILENT), Racer(b"2", LOST, b"1")], b"1", None),
-        ([Racer(b"1", WON), Racer(b"2", WON)], b"2", "2 were told"),
+        ([Racer(b"1", WON), Racer(b"2", WON)], b"2", "2 got the answer"),
         ([Racer(b"1", LOST, b"1"), Racer(b"2", LOST, b"1")], b"1", "sends requests again"),
-        ([Racer(b"1", LOST, b"3"), Racer(b"2", LOST, b"3")], b"3", "each was told that another did"),
+        ([Racer(b"1", LOST, b"3"), Racer(b"2", LOST, b"3")], b"3", "each got the answer that another did"),
         ([Racer(b"1", WON), Racer(b"2", SILENT)], b"2", "does not hold the bytes of the one"),
         ([Racer(b"1", WON)], None, "does not hold the bytes of the one"),
         ([Racer(b"1", WON), Racer(b"2", LOST, None)], b"1", "found nothing"),
