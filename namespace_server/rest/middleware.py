@@ -1,4 +1,4 @@
-"""The middleware of all requests: id and access log line, the last error handler, checks of head and origin."""
+"""What every request passes: its id and access log line, the last error handler, the checks of its head and origin."""
 
 from __future__ import annotations
 
