@@ -15,7 +15,7 @@ from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import present
 from namespace_server.rest.errors import ServerReadOnly
-from namespace_server.rest.header_names import CATALOG_VERSION, IDEMPOTENCY_KEY
+from namespace_server.rest.header_names import CATALOG_VERSION, DATABASE, DATABASE_PREFIX, IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.request.body import (
     LARGE_BODY,
@@ -29,13 +29,13 @@ from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import (
     Headers,
     declared_length,
-    has_no_body,
     read_id,
     read_idempotency_key,
     read_least_version,
     read_pin,
 )
 from namespace_server.rest.request.ids import (
+    ROOT,
     Id,
     IdScope,
     as_segment,
@@ -70,6 +70,7 @@ class QueryModel:
 _OF_NAMESPACES: Final = frozenset({"create_namespace", "drop_namespace", "undrop_namespace"})
 ANY_QUERY: Final = QueryModel(QueryParameters)
 _BRANCH: Final = QueryModel(BranchQuery)
+_NO_LENGTH: Final = (None, b"0")
 _FIELDLESS: Final = len("null")
 """Bytes of the longest JSON without fields that stands for no request; `{"a":1}` has seven."""
 
@@ -119,7 +120,10 @@ class Exchange:
     @property
     def place(self) -> IdScope:
         """Where the ids of the request are. Raises `InvalidInputError` (13)."""
-        return read_scope(self.headers, self.scope["route_path"])
+        headers = self.headers
+        if DATABASE not in headers and DATABASE_PREFIX not in headers:
+            return ROOT
+        return read_scope(headers, self.scope["route_path"])
 
     @property
     def pin(self) -> int | None:
@@ -154,8 +158,11 @@ class Exchange:
 
         One that is too short for a field is none: some clients send `{}` with every request.
         """
-        declared = declared_length(self.headers)
-        if not has_no_body(self.headers, declared) and (declared is None or declared > _FIELDLESS):
+        headers = self.headers
+        if b"transfer-encoding" not in headers and headers.get(b"content-length") in _NO_LENGTH:
+            return
+        declared = declared_length(headers)
+        if declared is None or declared > _FIELDLESS:
             raise InvalidInputError(f"{self.scope['method']}: expected no body, found one; fields are in the query")
 
     async def read_body(self, limit: int | None = None) -> bytes:

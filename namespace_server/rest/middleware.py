@@ -38,6 +38,8 @@ _MAX_REQUEST_ID = 128
 _SHOWN_ERROR = 300
 _OURS = b"x-lance-"
 _WITHOUT_EFFECT = ("GET", "HEAD", "OPTIONS")
+_SHORT_HEAD = 4096
+"""Bytes of the longest request whose names of headers are kept: what clients can fill memory with is bounded."""
 _OF_ROWS = CHANGES.keys() | READS.keys()
 """Operations whose errors may hold values of rows."""
 
@@ -66,7 +68,7 @@ class RequestContext:
         scope["header_map"] = headers
         scope["client_address"] = self._addresses.of(scope)
         request_id = self._request_id(headers)
-        of_peer = self._service.answer_to_peer(headers)
+        of_peer = self._service.answer_to_peer(headers) if FORWARDED_TO in headers else ()
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -179,12 +181,25 @@ def check_head(scope: Scope, limit: int) -> None:
     found = len(scope["raw_path"]) + len(scope["query_string"])
     for name, value in scope["headers"]:
         found += len(name) + len(value)
-        if name in UNSERVED or (name.startswith(_OURS) and name not in OURS and FORWARDED_TO not in headers):
-            raise _unserved(name)
-    if not headers.keys().isdisjoint(CONDITIONS) and scope["method"] not in _WITHOUT_EFFECT:
-        raise _unserved(*(name for name in CONDITIONS if name in headers))
     if found > limit:
         raise HeadTooLarge(f"path and headers: expected at most {limit} bytes, found {found}")
+    judge = _refused_names if found <= _SHORT_HEAD else _refused_names.__wrapped__
+    always, conditions = judge(tuple(headers))
+    if always or (conditions and scope["method"] not in _WITHOUT_EFFECT):
+        raise _unserved(*(always or conditions))
+
+
+@lru_cache(1024)
+def _refused_names(names: tuple[bytes, ...]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """Of the names of a request's headers those that are always refused, and those that are in a change.
+
+    Clients send the same names with each request, so that the answer for them is kept.
+    """
+    of_peer = FORWARDED_TO in names
+    always = [
+        name for name in names if name in UNSERVED or (name.startswith(_OURS) and name not in OURS and not of_peer)
+    ]
+    return tuple(always), tuple(name for name in names if name in CONDITIONS)
 
 
 def _unserved(*names: bytes) -> InvalidInputError:
