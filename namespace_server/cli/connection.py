@@ -218,8 +218,8 @@ def _connection(found: CatalogTarget) -> Connection:
 
     named = [name for name in _VARIABLES if getattr(found, name)]
     if not named or ("root" in named and len(named) > 1):
-        found = " and ".join(f"--{name}" for name in named) or "none"
-        raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {found}")
+        shown = " and ".join(f"--{name}" for name in named) or "none"
+        raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {shown}")
     if found.url and not found.url.startswith(_SERVER):
         raise refusal(f"--url {found.url}: expected http://host:port or https://host:port")
     if found.root and found.root.startswith(_SERVER):
