@@ -51,7 +51,7 @@ class TableState:
         properties: Properties that the catalog stores with the table.
         branch: Name of the branch, None for the main branch.
         storage_options: Options of Lance that the catalog hands out for the table, temporary credentials among them.
-        layout: Digest of the layout of the version (`lance_core.format.layout`), None if it is not known.
+        layout: Digest of the layout of the version (`lance_core.format.outline`), None if it is not known.
         identity: Which version it is that has this number, None if the catalog does not know.
     """
 

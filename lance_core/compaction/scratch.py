@@ -17,7 +17,7 @@ from typing import Any, Self
 from pyroaring import BitMap64
 
 from lance_core import data
-from lance_core.commit.handlers.exclusive_store import ExclusiveStore
+from lance_core.commit.handlers.handler import ExclusiveStore
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import CorruptFile
 from lance_core.format.manifest import ManifestFile, encode_manifest_file

@@ -6,14 +6,17 @@ An outline carries their bytes unchanged from one version to the next.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile
 from lance_core.proto import lance_table_pb2 as pb
+
+_DIGEST_BYTES: Final = 16
 
 AnyManifest: TypeAlias = pb.Manifest | pb.ManifestOutline
 """Both have the same fields, except `fragments`: messages in a `Manifest`, bytes in a `ManifestOutline`."""
@@ -192,3 +195,18 @@ def _columns(manifest: pb.ManifestOutline) -> pb.FragmentColumns:
 
 def _corrupt(manifest: pb.ManifestOutline, error: DecodeError) -> CorruptFile:
     return CorruptFile(f"manifest of version {manifest.version} has a fragment that cannot be decoded: {error}")
+
+
+def layout_digest(manifest: AnyManifest) -> bytes:
+    """A digest of the layout: all that new data files of a version depend on, its fields, data format and settings.
+
+    Versions with equal digests differ in their rows only, as far as the files of new rows are concerned.
+    """
+    layout = pb.ManifestOutline(fields=manifest.fields, base_paths=manifest.base_paths)
+    layout.schema_metadata.update(manifest.schema_metadata)
+    layout.config.update(manifest.config)
+    layout.data_format.CopyFrom(manifest.data_format)
+    layout.reader_feature_flags = manifest.reader_feature_flags
+    layout.writer_feature_flags = manifest.writer_feature_flags
+    encoded = layout.SerializeToString(deterministic=True)
+    return hashlib.blake2b(encoded, digest_size=_DIGEST_BYTES).digest()

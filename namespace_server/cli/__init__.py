@@ -13,7 +13,6 @@ from namespace_server.cli import (
     backup,
     catalogs,
     changes,
-    check,
     configuration,
     conformance,
     doctor,
@@ -98,7 +97,7 @@ for _group, _name in ((changes.tag_commands, "tag"), (changes.branch_commands, "
     cli.add_typer(_group, name=_name, rich_help_panel=_TABLES)
 _add("What is kept", catalog_command, *_KEPT)
 _add(_SERVER, command, catalogs.serve, catalogs.adopt)
-_add(_SERVER, catalog_command, check.check)
+_add(_SERVER, catalog_command, doctor.check)
 _add(_SERVER, verbose_command, catalogs.migrate, conformance.tck)
 cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
 cli.add_typer(keys.key_commands, name="keys", rich_help_panel=_SERVER)

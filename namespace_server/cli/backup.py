@@ -13,16 +13,16 @@ import typer
 from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.connection import CatalogTarget, opened_root, root_options, take_root
-from namespace_server.cli.moments import parse_point, shown_moment
 from namespace_server.cli.options import (
     AsJson,
     Durability,
     StorageOptions,
     TableManifestStore,
     commit_handler,
+    parse_point,
     storage_options,
 )
-from namespace_server.cli.output import print_report
+from namespace_server.cli.output import print_report, shown_moment
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:

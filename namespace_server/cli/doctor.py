@@ -1,4 +1,4 @@
-"""The command that examines a catalog."""
+"""The commands that check a root and examine a catalog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli.command import ExitStatus, refusal
-from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
+from namespace_server.cli.connection import RootArgument, opened_root, opened_store, table_paths, take_root
 from namespace_server.cli.output import print_report
 from namespace_server.cli.progress import ProgressLine
 
@@ -54,3 +54,26 @@ def doctor(
     print_report(report, as_json=context.obj.as_json)
     if report.worst is not Severity.NOTE:
         raise typer.Exit(ExitStatus.DAMAGED if report.worst is Severity.DAMAGE else ExitStatus.FOUND)
+
+
+def check(
+    context: typer.Context,
+    arguments: RootArgument = None,
+) -> None:
+    """Say within seconds whether a directory or bucket can be the root of a catalog, and what a batch will cost there.
+
+    Permissions, conditional writes by 16 writers at one time, reads, listings, deletes, copies, the clock, the time of
+    requests, and the catalog that is there, if any. Small objects are written in a new directory below `_staging/` and
+    removed; nothing else is touched, and servers may go on. A directory that is not there is not made. Exit status: 0
+    it can be used, perhaps with warnings; 1 it must not be used; 2 it was not checked; 5 the
+    store does not answer.
+    """
+    from namespace_server.directory.root_check import RootCheck
+
+    take_root(context, arguments, ())
+    with opened_store(context) as store, ProgressLine() as progress:
+        report = RootCheck(store, progress).check()
+    print_report(report, as_json=context.obj.as_json)
+    if not report.usable:
+        not_checked = ExitStatus.UNAVAILABLE if report.unreachable else ExitStatus.REFUSED
+        raise typer.Exit(not_checked if report.usable is None else ExitStatus.FOUND)

@@ -14,8 +14,8 @@ import typer
 from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus
 from namespace_server.cli.connection import connected
-from namespace_server.cli.moments import parse_point, shown_moment
-from namespace_server.cli.output import print_json, print_lines, print_table
+from namespace_server.cli.options import parse_point
+from namespace_server.cli.output import print_json, print_lines, print_table, shown_moment
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:

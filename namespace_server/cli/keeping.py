@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from namespace_server.cli.connection import RootArgument, connected, table_paths, take_root
-from namespace_server.cli.moments import shown_moment
 from namespace_server.cli.options import duration
-from namespace_server.cli.output import print_json, print_table, say
+from namespace_server.cli.output import print_json, print_table, say, shown_moment
 
 if TYPE_CHECKING:
     from namespace_client import DroppedTable

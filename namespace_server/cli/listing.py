@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from namespace_server.cli.connection import connected
-from namespace_server.cli.moments import at_point, shown_moment
-from namespace_server.cli.output import print_fields, print_json, print_names, print_table, shown_bytes
+from namespace_server.cli.options import at_point
+from namespace_server.cli.output import print_fields, print_json, print_names, print_table, shown_bytes, shown_moment
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ from namespace_server.durations import parse_duration
 
 if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitHandler
+    from namespace_client import Catalog, CatalogView
     from namespace_server.directory.catalog import StoredCatalog
 
 Root = Annotated[str | None, typer.Option(help="Directory or URI of the catalog.")]
@@ -102,3 +103,18 @@ def opened_catalog(
             opened.callback(manifests.close)
         opened.callback(catalog.close)
         yield catalog
+
+
+def parse_point(text: str) -> int | datetime | str:
+    """A catalog version (a number), a time (ISO 8601; local time without a zone), or else the name of a pin."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return text
+
+
+def at_point(catalog: Catalog, point: str | None) -> Catalog | CatalogView:
+    """The catalog as it was at a point; as it is without one."""
+    return catalog if point is None else catalog.at(parse_point(point))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 import typer
@@ -194,3 +194,8 @@ def print_lines(lines: Iterable[tuple[str, str]]) -> None:
             console().print(Text(_text(text), style=style), soft_wrap=True)
         else:
             typer.echo(_text(text))
+
+
+def shown_moment(moment: datetime | None) -> str:
+    """A time in UTC, to the second."""
+    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

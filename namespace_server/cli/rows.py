@@ -14,8 +14,7 @@ from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.listing import At, BranchName, TagName, Version
-from namespace_server.cli.moments import at_point
-from namespace_server.cli.options import storage_options
+from namespace_server.cli.options import at_point, storage_options
 from namespace_server.cli.output import print_json, say
 from namespace_server.cli.progress import ProgressLine
 

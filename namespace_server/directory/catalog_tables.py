@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from lance_core.errors import LanceCoreError
-from lance_core.format.layout import layout_digest
+from lance_core.format.outline import layout_digest
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.catalog import StoredCatalog

@@ -5,6 +5,7 @@ Commit          a change of the catalog, committed in a group
 Change          a change that also writes or removes files beside the catalog
 RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
+SchemaMetadataChange  replaces the schema metadata
 TableRead       a read of the rows of a table, or of facts about them, done by a worker
 Refusal         an operation that is not served
 """
@@ -254,6 +255,24 @@ class TableChange:
 def _only(answer: Answer, names: tuple[str, ...]) -> Answer:
     """The answer with these fields of it."""
     return Answer({name: answer.body[name] for name in names if name in answer.body}, answer.catalog_version)
+
+
+class SchemaMetadataChange:
+    """Replaces the schema metadata. Body and answer are the keys and values alone."""
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of the operation."""
+        kind = change_type(operation)
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            with before_commit():
+                change = await exchange.schema_metadata(kind)
+            with service.bodies.hold(change.size):
+                committed = await service.data.change(operation, change.request, exchange.receive, caller)
+            return success(service, Answer(committed.body["metadata"], committed.catalog_version))
+
+        return answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.format.layout import layout_digest
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.outline import layout_digest
 from table_data import table_changes
 from table_data.batch_operations import TableState, TransactionCommit
 from table_data.errors import ClientError

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from namespace_server.rest.handlers import Read, RowsChange, TableChange, TableRead
+from namespace_server.rest.handlers import Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
 from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.routers import OPERATIONS
-from namespace_server.rest.routers.schemas import SchemaMetadataChange
 from namespace_server.rest.routing import Route
 
 

@@ -80,7 +80,7 @@ def test_the_document_is_valid() -> None:
 
 
 def test_it_describes_what_is_served_and_nothing_else() -> None:
-    probes = {(route.method, route.path) for route in health.ROUTES}
+    probes = {(route.method, route.path) for route in health.PROBES}
     assert set(OPERATIONS) == {(item.method, item.path) for item in SERVED} | probes
 
 

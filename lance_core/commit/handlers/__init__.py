@@ -9,12 +9,11 @@
 
 No handler (None) is the same as `ConditionalPut`.
 
-handler           the interface, and `ConditionalPut`
+handler           the interface, the base class of the stores that handlers return, and `ConditionalPut`
 rename            `RenameIfAbsent`
 lock              `CommitLock`
 external          `ExternalManifestHandler`
 manifest_store    the interface of external manifest stores
-exclusive_store   base class of the stores that handlers return
 slots             which names are claimed under which number
 """
 

@@ -18,8 +18,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import unquote
 
-from lance_core.commit.handlers.exclusive_store import ExclusiveStore
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, ExclusiveStore
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
 from lance_core.commit.handlers.slots import Slot, find_slot, root_of, slot_number, uri_of
 from lance_core.errors import (

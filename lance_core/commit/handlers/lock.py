@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from lance_core.commit.handlers.exclusive_store import ExclusiveStore
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, ExclusiveStore
 from lance_core.commit.handlers.slots import slot_number
 from lance_core.errors import AlreadyExists, CommitLockError, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore

@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 
-from lance_core.commit.handlers.exclusive_store import ExclusiveStore
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, ExclusiveStore
 from lance_core.errors import StorageError, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries

@@ -1,8 +1,7 @@
 """Changes that also write or remove files beside the manifests of a table. They block, and take as long as storage.
 
 tags               tags: a file each, confirmed by a flip
-branches           the end of a branch: its rows in a flip, its files behind it
 transaction_notes  properties that clients note on a transaction
-changes            all of them, by the names of their operations
+changes            all of them, by the names of their operations; the deletion of a branch
 change_context     the catalog, for one change
 """

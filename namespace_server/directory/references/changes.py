@@ -9,11 +9,28 @@ from typing import Final
 from lance_namespace.errors import LanceNamespaceError, TableTagAlreadyExistsError
 
 from namespace_server.answer import Answer
+from namespace_server.directory.model import request_fields
+from namespace_server.directory.model.operations import DeleteBranch
 from namespace_server.directory.model.request_fields import Request
-from namespace_server.directory.references.branches import delete_branch
 from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
 from namespace_server.directory.references.tags import create_tag, delete_tag, finish_deletion, update_tag
 from namespace_server.directory.references.transaction_notes import alter_transaction, describe_altered
+
+
+def delete_branch(context: ChangeContext, request: Request) -> Answer:
+    """DeleteTableBranchResponse: the rows go in a flip, then the files, then the record of the deletion (rule B2).
+
+    Files that cannot be removed now are left to the sweep.
+
+    Raises TableBranchNotFoundError (22), TableNotFoundError (4), and InvalidInputError (13) for a branch that a tag
+    names, that another one begins at, or whose files versions of another one have.
+    """
+    operation = DeleteBranch(request_fields.table_id(request), request_fields.branch_name(request))
+    recorded = context.commit(operation)
+    catalog = context.catalog
+    catalog.finish_branches(catalog.branch_removal.waiting(recorded.snapshot, [(operation.id, operation.branch)]))
+    return recorded.answer
+
 
 CHANGES: Final[Mapping[str, Callable[[ChangeContext, Request], Answer]]] = {
     "create_table_tag": create_tag,

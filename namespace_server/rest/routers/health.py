@@ -1,7 +1,11 @@
-"""The probes. They need no credentials, and reveal nothing that would."""
+"""The probes and the metrics.
+
+Probes need no credentials, and reveal nothing that would. Metrics need a key where other reads do.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import orjson
@@ -9,6 +13,8 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError,
 from starlette.responses import Response
 
 from lance_core.errors import StorageError, system_reason
+from namespace_server.observability.metrics.measures import CONTENT_TYPE
+from namespace_server.rest.errors import RouteNotFound
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.responses import Success
 from namespace_server.rest.routing import Handler, get
@@ -72,7 +78,23 @@ def _reason(error: BaseException | None) -> str:
     return system_reason(error) or "the log of the server says why"
 
 
-ROUTES = (
+class Scrape:
+    """All metrics, as text, for Prometheus."""
+
+    def handler(self, _operation: str, path: str) -> Handler:
+        """The handler of the route."""
+
+        async def answer(exchange: Exchange) -> Response:
+            metrics = exchange.service.metrics
+            if metrics is None:
+                raise RouteNotFound(f"GET {path}: this server measures nothing")
+            return Response(await asyncio.to_thread(metrics.exposition), headers={"content-type": CONTENT_TYPE})
+
+        return answer
+
+
+PROBES = (
     get("health_live", "/health/live", Live(), public=True),
     get("health_ready", "/health/ready", Ready(), public=True),
 )
+ROUTES = (*PROBES, get("metrics", "/metrics", Scrape()))

@@ -1,0 +1,125 @@
+"""The operations on objects of the catalog: one row for each, in the order in which they are matched.
+
+The most frequent come first.
+"""
+
+from __future__ import annotations
+
+from namespace_server.rest.handlers import (
+    Change,
+    Commit,
+    Read,
+    RowsChange,
+    SchemaMetadataChange,
+    TableChange,
+    TableRead,
+)
+from namespace_server.rest.models import (
+    BranchQuery,
+    CreateTableQuery,
+    DescribeTableQuery,
+    InsertQuery,
+    ListTablesQuery,
+    ListTableVersionsQuery,
+    MergeInsertQuery,
+    Paging,
+    StageRowsQuery,
+)
+from namespace_server.rest.routing import Route, get, post
+
+_COMMITTED = ("transaction_id",)
+
+OPERATIONS: tuple[Route, ...] = (
+    # -- tables
+    post("describe_table", "/v1/table/{id}/describe", Read(DescribeTableQuery, body=True), fast=True),
+    get("list_tables", "/v1/namespace/{id}/table/list", Read(query=ListTablesQuery), fast=True),
+    post("table_exists", "/v1/table/{id}/exists", Read(body=True, silent=True), fast=True),
+    get("list_all_tables", "/v1/table", Read(query=ListTablesQuery), fast=True),
+    post("declare_table", "/v1/table/{id}/declare", Commit(), fast=True),
+    post("register_table", "/v1/table/{id}/register", Commit()),
+    post("deregister_table", "/v1/table/{id}/deregister", Commit()),
+    post("rename_table", "/v1/table/{id}/rename", Commit()),
+    # Stock clients send no body, or `null`.
+    post("drop_table", "/v1/table/{id}/drop", Commit(optional=True)),
+    post("undrop_table", "/v1/table/{id}/undrop", Commit(optional=True)),
+    # -- table versions
+    # Everything is in the query; stock clients send no body, or `null`.
+    post(
+        "list_table_versions",
+        "/v1/table/{id}/version/list",
+        Read(ListTableVersionsQuery, body=True, optional=True),
+        fast=True,
+    ),
+    post("describe_table_version", "/v1/table/{id}/version/describe", Read(body=True), fast=True),
+    post("create_table_version", "/v1/table/{id}/version/create", Commit(), fast=True),
+    post("batch_delete_table_versions", "/v1/table/{id}/version/delete", Commit()),
+    # -- changes of many tables, all or nothing
+    # Operations on many tables as one catalog version; staged manifests of several tables as one catalog version.
+    post("batch_commit_tables", "/v1/table/batch-commit", Commit(), fast=True),
+    post("batch_create_table_versions", "/v1/table/version/batch-create", Commit(), fast=True),
+    # -- changes of rows: they come as an Arrow IPC stream or file, the other fields of these requests in the query
+    post("insert_into_table", "/v1/table/{id}/insert", RowsChange(InsertQuery), fast=True),
+    post("merge_insert_into_table", "/v1/table/{id}/merge_insert", RowsChange(MergeInsertQuery), fast=True),
+    post("update_table", "/v1/table/{id}/update", TableChange(), fast=True),
+    post("delete_from_table", "/v1/table/{id}/delete", TableChange(), fast=True),
+    # Name, properties and first version in one flip.
+    post("create_table", "/v1/table/{id}/create", RowsChange(CreateTableQuery, vends=True)),
+    # Rows for a batch that commits them, together with changes of other tables.
+    post("stage_rows", "/v1/table/{id}/stage", RowsChange(StageRowsQuery)),
+    # -- reads of rows, and plans of queries
+    post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), fast=True),
+    post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), fast=True),
+    post("get_table_stats", "/v1/table/{id}/stats", TableRead()),
+    post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True)),
+    post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True)),
+    # -- indices of tables
+    post("create_table_index", "/v1/table/{id}/create_index", TableChange(_COMMITTED)),
+    post("create_table_scalar_index", "/v1/table/{id}/create_scalar_index", TableChange(_COMMITTED)),
+    post("list_table_indices", "/v1/table/{id}/index/list", TableRead(optional=True)),
+    post("describe_table_index_stats", "/v1/table/{id}/index/{index_name}/stats", TableRead(named="index_name")),
+    # Stock clients send no body.
+    post(
+        "drop_table_index",
+        "/v1/table/{id}/index/{index_name}/drop",
+        TableChange(_COMMITTED, BranchQuery, optional=True, named="index_name"),
+    ),
+    # -- changes of metadata and columns, and going back to an earlier version
+    post("update_table_schema_metadata", "/v1/table/{id}/schema_metadata/update", SchemaMetadataChange()),
+    post("update_field_metadata", "/v1/table/{id}/update_field_metadata", TableChange(("version", "fields"))),
+    post("restore_table", "/v1/table/{id}/restore", TableChange(("transaction_id",))),
+    post("alter_table_add_columns", "/v1/table/{id}/add_columns", TableChange(("version",))),
+    post("alter_table_alter_columns", "/v1/table/{id}/alter_columns", TableChange(("version",))),
+    post("alter_table_drop_columns", "/v1/table/{id}/drop_columns", TableChange(("transaction_id", "version"))),
+    # -- namespaces
+    post("namespace_exists", "/v1/namespace/{id}/exists", Read(body=True, silent=True), fast=True),
+    post("describe_namespace", "/v1/namespace/{id}/describe", Read(body=True), fast=True),
+    get("list_namespaces", "/v1/namespace/{id}/list", Read(query=Paging), fast=True),
+    post("create_namespace", "/v1/namespace/{id}/create", Commit()),
+    # Stock clients send no body.
+    post("drop_namespace", "/v1/namespace/{id}/drop", Commit(optional=True)),
+    post("undrop_namespace", "/v1/namespace/{id}/undrop", Commit(optional=True)),
+    # -- tags and branches
+    # Everything in these lists is in the query; stock clients send no body, or `null`.
+    post("list_table_tags", "/v1/table/{id}/tags/list", Read(Paging, body=True, optional=True)),
+    post("list_table_branches", "/v1/table/{id}/branches/list", Read(Paging, body=True, optional=True)),
+    post("get_table_tag_version", "/v1/table/{id}/tags/version", Read(body=True)),
+    post("create_table_tag", "/v1/table/{id}/tags/create", Change()),
+    post("update_table_tag", "/v1/table/{id}/tags/update", Change()),
+    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change()),
+    post("create_table_branch", "/v1/table/{id}/branches/create", Commit()),
+    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change()),
+    # -- transactions and batches
+    post("describe_transaction", "/v1/transaction/{id}/describe", Read(body=True, optional=True)),
+    post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
+    # -- the catalog itself: its present state, and its history
+    get("describe_catalog", "/v1/catalog", Read(), fast=True),
+    get("list_catalog_versions", "/v1/catalog/versions", Read(query=Paging)),
+    post("pin_catalog_version", "/v1/catalog/pins", Commit()),
+    get("list_catalog_pins", "/v1/catalog/pins", Read()),
+    post("unpin_catalog_version", "/v1/catalog/pins/delete", Commit()),
+    post("register_intent", "/v1/catalog/intents", Commit()),
+    get("list_intents", "/v1/catalog/intents", Read()),
+    post("end_intent", "/v1/catalog/intents/end", Commit()),
+    get("list_dropped_tables", "/v1/catalog/dropped", Read(query=Paging)),
+    get("describe_catalog_version", "/v1/catalog/versions/{version}", Read()),
+)
