@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,22 +35,6 @@ SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unco
 """Fixtures that start an emulator or a database server."""
 SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
-SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "large"} | {
-    *("pairs", "processes", "race", "races", "texts", "wheel"),
-}
-"""Words in the names of modules and tests of which the same is true."""
-LONG = (
-    "spark/clusters/",
-    "spark/streaming/test_kill.py",
-    "spark/test_failing_tasks.py",
-    "credentials/test_stock_clients_on_s3.py",
-    "deploy/test_tools.py",
-    "directory/gc/test_faults_on_s3.py",
-    "directory/gc/test_held_collector.py",
-    "directory/gc/test_held_jobs.py",
-    "maintenance/test_kill.py",
-)
-"""Tests that `make test-long` runs and `make test` does not."""
 # The machine may be busy: how long an example takes is no failure.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
@@ -81,10 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         directory = item.path.relative_to(TESTS).parts[0]
         if directory == "spark":
             item.add_marker("spark")
-        if str(item.path.relative_to(TESTS)).startswith(LONG):
-            item.add_marker("long")
-        words = set(re.split(r"\W|_", f"{item.path.stem} {item.name}"))
-        if directory in SLOW or SLOW_WORDS & words:
+        if directory in SLOW:
             item.add_marker("slow")
     if hasattr(config, "workerinput"):
         items.sort(key=start_order)

@@ -12,6 +12,8 @@ import pytest
 from namespace_client import Catalog, IncompatibleConflict, MultiTableTransaction, RetryableConflict
 from tests.server.servers import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 PAGE = REPOSITORY / "docs/reference/conflict-matrix.md"
 NUMBERS = count()
 Call = Callable[[MultiTableTransaction, str], object]

@@ -75,6 +75,7 @@ def test_four_threads_lose_no_update(scene: Scene, isolation: Literal["snapshot"
     _check_count(scene, WRITERS * ROUNDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", ["http"], indirect=True)
 def test_four_processes_lose_no_update(scene: Scene) -> None:
     _make(scene)

@@ -57,6 +57,7 @@ def test_a_checkpoint_goes_on_over_the_same_rows_whatever_was_committed(local: S
     assert ids(again) == ALL  # the next epoch
 
 
+@pytest.mark.slow
 def test_processes_and_workers_share_the_rows(local: Scene) -> None:
     catalog = made(local)
     shares = [ids(TablesDataset(catalog, ["t", "u"], batch_size=4, rank=rank, world_size=2)) for rank in range(2)]

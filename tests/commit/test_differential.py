@@ -20,6 +20,8 @@ from lance_core.transaction.operations import ReserveFragments, UpdateMemWalStat
 from tests.commit.outcomes import PYLANCE, outcome_of
 from tests.transaction.tables import Table, borrow, make_table, rows
 
+pytestmark = pytest.mark.slow
+
 OK, R, I = "committed", "retryable", "incompatible"  # noqa: E741
 READ = 3
 """The version that both read: two fragments of ten rows, and an index on column x."""

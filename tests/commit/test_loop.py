@@ -116,6 +116,7 @@ def test_a_call_may_be_repeated(table: Table) -> None:
     assert table.ids() == [*range(22), 30]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_crash_at_any_write_is_all_or_nothing(table: Table, fault: Fault, number: int) -> None:

@@ -15,6 +15,8 @@ from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import Append, encode_transaction
 from tests.transaction.tables import Table, delete_rows, make_table, rows
 
+pytestmark = pytest.mark.slow
+
 COMMITS = 25
 
 

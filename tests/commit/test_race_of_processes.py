@@ -23,6 +23,8 @@ from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import list_versions, read_manifest
 from tests.emulators import REPOSITORY, Emulator
 
+pytestmark = pytest.mark.slow
+
 COMMITS_ON_DISK = 500
 COMMITS_ON_EMULATORS = int(os.environ.get("LANCE_RACE_COMMITS", "120"))
 WRITERS = 6

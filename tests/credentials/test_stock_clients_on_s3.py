@@ -34,7 +34,7 @@ from tests.credentials.ways import EXPIRING, LIFETIME, OURS, WAYS, Way, asked, w
 from tests.data.arrow import stream
 from tests.documentation.pages import REPOSITORY, blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 WRITTEN_URL = "http://127.0.0.1:2333"
 

@@ -12,6 +12,8 @@ import yaml
 from benchmarks.support.servers import free_port
 from tests.server.servers import REPOSITORY, ServerProcess, send
 
+pytestmark = pytest.mark.long
+
 CHART = REPOSITORY / "deploy/helm/lance-namespace"
 SMALL: dict[str, Any] = {"root": "s3://bucket/catalog", "auth": {"keys": {"a-key-in-plain-text": "ann"}}}
 VALUES: dict[str, dict[str, Any]] = {

@@ -90,6 +90,7 @@ def is_name(write: Write) -> bool:
     return "/_versions/" in write.path and ("manifest-" in write.path or write.path.endswith(".manifest"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CRASHES)
 def test_a_crash_at_any_write_of_a_step(fresh: Callable[[str], OverRows], fault: Fault) -> None:
     dry = fresh("dry")
@@ -107,6 +108,7 @@ def test_a_crash_at_any_write_of_a_step(fresh: Callable[[str], OverRows], fault:
         attempt.finish_and_check(applied=write.number >= flip)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CRASHES)
 @pytest.mark.parametrize("verb", ["put_if_absent", "replace"])
 def test_a_crash_at_any_row(fresh: Callable[[str], OverRows], fault: Fault, verb: str) -> None:

@@ -18,6 +18,8 @@ from tests.directory.tables import Ground
 from tests.maintenance.tables import T, contents, found_by_index, maintain, make_table
 from tests.storage.faults import Crashed, FaultStore
 
+pytestmark = pytest.mark.long
+
 
 class DyingStores:
     """The stores of one process, of the catalog and of the tables, which dies before its call number `last`."""

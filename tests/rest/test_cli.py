@@ -32,6 +32,8 @@ from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
 from namespace_server.store.schema import migrate
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -45,18 +47,24 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, which takes two seconds to start."""
+    """The command in this process: one of its own takes two seconds to start. An exception that escapes is raised."""
+    kept: dict[str, str | None] = {name: None for name in os.environ if name.startswith("LANCE_NAMESPACE_")}
+    result = CliRunner(env={**kept, **more}).invoke(cli, arguments, catch_exceptions=False)
+    return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+
+def run_alone(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
     return subprocess.run(
-        command(*arguments), capture_output=True, text=True, check=False, timeout=60, env=environment(**more)
+        command(*arguments), capture_output=True, text=True, check=False, timeout=60, env=environment()
     )
 
 
 def refused(*arguments: str, **more: str) -> str:
-    """What a command that is refused with status 2 says, run in this process: an exception that escapes is raised."""
-    kept: dict[str, str | None] = {name: None for name in os.environ if name.startswith("LANCE_NAMESPACE_")}
-    result = CliRunner(env={**kept, **more}).invoke(cli, arguments, catch_exceptions=False)
-    assert (result.exit_code, result.stdout) == (2, "")
-    return result.stderr
+    """What a command that is refused with status 2 says."""
+    done = run(*arguments, **more)
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
 
 
 @pytest.fixture
@@ -472,7 +480,7 @@ def test_serving_with_a_manifest_store(tmp_path: Path, start: Callable[..., tupl
 
 
 def test_help_names_the_commands() -> None:
-    done = run("--help")
+    done = run_alone("--help")
     assert done.returncode == 0
     assert "serve" in done.stdout
     assert "adopt" in done.stdout
@@ -480,7 +488,7 @@ def test_help_names_the_commands() -> None:
 
 
 def test_version() -> None:
-    done = run("--version")
+    done = run_alone("--version")
     expected = f"lance-namespace-server {version('lance-namespace-server')}\npylance {version('pylance')}\n"
     assert (done.returncode, done.stdout) == (0, f"{expected}Python {platform.python_version()}\n")
 

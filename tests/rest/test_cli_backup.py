@@ -13,6 +13,8 @@ from namespace_server.cli import cli
 from tests.directory.backup.catalogs import T
 from tests.directory.tables import Ground, rows
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:

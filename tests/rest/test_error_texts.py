@@ -26,6 +26,8 @@ from tests.rest.served import SERVED, Served
 from tests.rest.test_openapi import OPERATIONS, body_fields
 from tests.server.servers import ServerProcess
 
+pytestmark = pytest.mark.slow
+
 HIDDEN = "hidden-7f3a"
 """A part of the path of the root."""
 SECRET = "hidden-secret-9c1b"

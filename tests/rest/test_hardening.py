@@ -31,6 +31,8 @@ from namespace_server.serving import ServingOptions
 from tests.directory.releases import make_newer
 from tests.rest.conftest import EchoCatalog, RunningServer
 
+pytestmark = pytest.mark.slow
+
 JSON = b"content-type: application/json\r\n"
 
 

@@ -16,7 +16,7 @@ import pytest
 from spark_catalog import CatalogServer
 from tests.directory.gc.unreferenced import check_and_remove
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SCRIPT = textwrap.dedent(
     """

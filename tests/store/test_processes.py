@@ -24,6 +24,8 @@ from tests.storage.limited import PlainStore
 from tests.store.writer import STEPS
 from tests.transaction.tables import Table, make_table, rows
 
+pytestmark = pytest.mark.slow
+
 RACE = 100
 LAST = 1 + 2 * (RACE + 1)
 

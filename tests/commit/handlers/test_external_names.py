@@ -220,6 +220,7 @@ def claim_tag(process: Process, data: bytes = b"first") -> None:
     process.store.put_if_absent(TAG, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moment", "claimed"), [(moment, claimed) for moment, (_, claimed) in DEATHS.items()])
 def test_a_tag_exists_or_not_after_a_crash_of_any_client(place: Place, moment: str, claimed: bool) -> None:
     moments: dict[str, Callable[[Process], None]] = {

@@ -19,6 +19,8 @@ from tests.directory.scene import KNOWS, MADE, PERSON, Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, Write
 
+pytestmark = pytest.mark.slow
+
 CRASHES = [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 SILENCES = [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED]
 FOR_EVER = 10**6

@@ -65,6 +65,7 @@ def test_beyond_the_limit_the_oldest_records_expire_unless_they_are_younger_than
     assert expired(*records, retention=retention) == {"oldest", "older"}
 
 
+@pytest.mark.slow
 def test_a_server_that_is_held_for_longer_than_records_are_kept_commits_nothing_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from tests.directory.tables import QUIET, Ground, rows
 from tests.emulators import Emulator
 from tests.storage.faults import Crashed, Fault, FaultStore, Write
 
-pytestmark = [pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.slow]
 
 T, U, V = ["g", "t"], ["g", "u"], ["g", "v"]
 

@@ -24,6 +24,8 @@ from tests.directory.gc.unreferenced import list_orphans
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import FaultStore
 
+pytestmark = pytest.mark.long
+
 T, U, V, DEV = ["g", "t"], ["g", "u"], ["g", "v"], "dev"
 JOB = "00000000-0000-4000-8000-000000000001"
 

@@ -36,6 +36,8 @@ from tests.directory.tables import Ground, rows
 from tests.maintenance.tables import contents, maintain, make_table
 from tests.storage.faults import Crashed, FaultStore
 
+pytestmark = pytest.mark.long
+
 T, U, V = ["g", "t"], ["g", "u"], ["g", "v"]
 
 

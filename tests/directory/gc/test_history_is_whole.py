@@ -361,6 +361,7 @@ SWEEPS = 52
 """Calls of a run before it stores its plan."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("meanwhile", "calls"),
     [

@@ -25,6 +25,8 @@ from namespace_server.directory.reading import descriptions as reads
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
 
+pytestmark = pytest.mark.slow
+
 WIDE = NamespaceEntry(("w",))
 
 

@@ -84,6 +84,7 @@ def test_a_follower_takes_small_flips_from_the_manifest_alone(tmp_path: Path, mo
     assert_snapshot_is(follower.current, reference)
 
 
+@pytest.mark.slow
 def test_a_large_flip_is_followed_from_its_fragments(tmp_path: Path) -> None:
     """More than 32 KiB of changes are left out of the transaction, which only ever was a short cut."""
     store = LocalStore(tmp_path, durability="none")

@@ -26,6 +26,8 @@ from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE, append_above, take_name
 from tests.storage.faults import WRITES, Crashed, Fault, FaultStore
 
+pytestmark = pytest.mark.slow
+
 PERSON, KNOWS = TABLE, ["g", "knows"]
 KEY = "held"
 

@@ -20,6 +20,8 @@ from tests.directory.taken_names import TABLE, append_above, take_name
 from tests.emulators import Emulator
 from tests.storage.faults import Crashed, Fault, FaultStore
 
+pytestmark = pytest.mark.slow
+
 
 class OpenMoves(FaultStore):
     """Its moves are made of single calls, so that a process can be held between them."""

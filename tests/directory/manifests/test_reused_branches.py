@@ -108,6 +108,7 @@ def branch(ground: Ground) -> Ground:
 DIES = pytest.mark.parametrize("die", [False, pytest.param(True, marks=pytest.mark.slow)])
 
 
+@pytest.mark.slow
 @DIES
 @pytest.mark.parametrize("meanwhile", [make_again, make_again_only])
 def test_a_commit_held_anywhere_leaves_no_version_in_the_new_branch(
@@ -159,6 +160,7 @@ def test_a_late_write_of_a_bucket_is_taken_back(branch: Ground, monkeypatch: pyt
     assert ids(branch.root) == [0, 1, 2]
 
 
+@pytest.mark.slow
 @DIES
 def test_a_removal_held_anywhere_removes_nothing_of_the_new_branch(tmp_path: Path, branch: Ground, die: bool) -> None:
     branch.batch(append(branch, 100, 101))

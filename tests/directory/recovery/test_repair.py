@@ -31,6 +31,7 @@ def _reports(ground: Ground) -> list[dict[str, object]]:
     return [orjson.loads(record.results) for record in records if record.state == "foreign"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
 def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, fault: Fault) -> None:
     ground.make_table(*TABLE)

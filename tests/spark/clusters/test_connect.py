@@ -18,7 +18,7 @@ from tests.server.servers import REPOSITORY, ServerProcess
 from tests.spark.clusters.conftest import SPARK_HOME, spark_process
 from tests.spark.clusters.test_executors import DRIVER
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java", "jar")]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.usefixtures("java", "jar")]
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tests.server.servers import REPOSITORY, ServerProcess
 from tests.spark.clusters.conftest import Environment, Standalone
 
 DRIVER = Path(__file__).with_name("driver.py")
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java", "jar")]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.usefixtures("java", "jar")]
 
 
 def drive(

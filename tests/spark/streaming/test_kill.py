@@ -21,6 +21,8 @@ from tests.server.servers import REPOSITORY
 from tests.spark.streaming.conftest import Stream
 from tests.spark.streaming.dying_driver import load
 
+pytestmark = pytest.mark.long
+
 DRIVERS = Path(__file__).with_name("dying_driver.py")
 BATCH = "batch"
 
