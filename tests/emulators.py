@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+
+from tests.listener import listen
 
 REPOSITORY = Path(__file__).parent.parent
 AZURITE_ACCOUNT = "devstoreaccount1"
@@ -278,33 +280,16 @@ def fake_gcs() -> Iterator[Emulator]:
     service = Gcs()
     requests: list[tuple[str, str]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        requests.append((request.command, request.path))
+        data = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        status, content = service.answer(request.command, request.path, request.headers, data)
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-        def handle_request(self) -> None:
-            requests.append((self.command, self.path))
-            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, content = service.answer(self.command, self.path, self.headers, data)
-            body = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = do_DELETE = handle_request  # noqa: N815
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    options = {
-        "allow_http": "true",
-        "google_skip_signature": "true",
-        "google_base_url": f"http://127.0.0.1:{server.server_port}",
-    }
-    yield Emulator("gs", options, requests=requests)
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with listen(answer) as url:
+        options = {"allow_http": "true", "google_skip_signature": "true", "google_base_url": url}
+        yield Emulator("gs", options, requests=requests)

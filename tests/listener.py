@@ -15,6 +15,7 @@ def listen(answer: Callable[[BaseHTTPRequestHandler], None], context: ssl.SSLCon
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the body follows the headers, and would wait 40 ms for their acknowledgement
 
         def do_POST(self) -> None:
             answer(self)

@@ -73,6 +73,7 @@ class Listings:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # see tests/listener.py
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass

@@ -64,6 +64,7 @@ def serving(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[int]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # see tests/listener.py
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
