@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import orjson
 import pytest
@@ -165,9 +166,36 @@ FAULTS: list[tuple[Falsify, str, str]] = [
 ]
 
 
+@dataclass
+class FalsifiedSession:
+    """A session with a server behind the proxy, which falsifies during one check alone."""
+
+    session: Session
+    active: list[Falsify]
+
+    def run(self, falsify: Falsify, name: str) -> Result:
+        self.active.append(falsify)
+        try:
+            return run_check(self.session, CHECKS[name])
+        finally:
+            self.active.clear()
+
+
+@pytest.fixture(scope="module")
+def falsified(server: ServerProcess) -> Iterator[FalsifiedSession]:
+    active: list[Falsify] = []
+
+    def falsify(exchanged: Exchanged) -> None:
+        for change in active:
+            change(exchanged)
+
+    with falsifying(server.url, falsify) as url, Session(url) as session:
+        yield FalsifiedSession(session, active)
+
+
 @pytest.mark.parametrize(("falsify", "name", "reason"), FAULTS, ids=lambda value: getattr(value, "__name__", value))
-def test_a_broken_promise_is_noticed(server: ServerProcess, falsify: Falsify, name: str, reason: str) -> None:
-    result = _run(server.url, falsify, name)
+def test_a_broken_promise_is_noticed(falsified: FalsifiedSession, falsify: Falsify, name: str, reason: str) -> None:
+    result = falsified.run(falsify, name)
 
     assert result.outcome is CheckOutcome.FAILED
     assert reason in result.reason
@@ -175,23 +203,8 @@ def test_a_broken_promise_is_noticed(server: ServerProcess, falsify: Falsify, na
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name, _ in FAULTS}))
-def test_the_same_promises_are_kept_without_the_fault(session: Session, name: str) -> None:
-    assert run_check(session, CHECKS[name]).outcome is CheckOutcome.PASSED
-
-
-def _run(upstream: str, falsify: Falsify, name: str) -> Result:
-    """The result of a check behind the proxy, which falsifies during the check alone."""
-    active: list[Callable[[Exchanged], None]] = []
-
-    def during_the_check(exchanged: Exchanged) -> None:
-        for change in active:
-            change(exchanged)
-
-    with falsifying(upstream, during_the_check) as url, Session(url) as session:
-        active.append(falsify)
-        result = run_check(session, CHECKS[name])
-        active.clear()
-    return result
+def test_the_same_promises_are_kept_without_the_fault(falsified: FalsifiedSession, name: str) -> None:
+    assert run_check(falsified.session, CHECKS[name]).outcome is CheckOutcome.PASSED
 
 
 def _unimplemented(exchanged: Exchanged) -> None:
@@ -250,12 +263,12 @@ def test_a_location_that_cannot_be_opened_from_here_is_skipped(server: ServerPro
     assert "cannot be opened from here" in result.reason
 
 
-def test_what_is_shown_of_an_exchange_is_bounded(server: ServerProcess) -> None:
+def test_what_is_shown_of_an_exchange_is_bounded(falsified: FalsifiedSession) -> None:
     def long_answer(exchanged: Exchanged) -> None:
         if exchanged.operation == "describe" and exchanged.status == 404:
             exchanged.answer(404, {"error": "x" * 100_000, "code": 18})
 
-    result = _run(server.url, long_answer, "describe_table.refuses_a_missing_table")
+    result = falsified.run(long_answer, "describe_table.refuses_a_missing_table")
 
     assert result.outcome is CheckOutcome.FAILED
     assert len(result.exchange) < 5000
