@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -308,60 +304,3 @@ def test_a_batch_of_unknown_outcome_keeps_its_files(
     assert len(data_files(state.uri)) == 2
     proxy.lose = 0
     assert ids(load(spark, server=catalog.url, table="$".join(table))) == list(range(8))
-
-
-def test_rows_are_exact_when_tasks_fail_and_the_files_of_failed_attempts_are_known(tmp_path: Path) -> None:
-    script = textwrap.dedent(
-        """
-        import json, sys
-        from pathlib import Path
-        import lance
-        from pyspark import TaskContext
-        from pyspark.sql import SparkSession
-        from spark_catalog.spark_session import configure, start
-
-        def dies_once(batches):
-            context = TaskContext.get()
-            for batch in batches:
-                yield batch
-            if context.partitionId() % 2 and not context.attemptNumber():
-                raise RuntimeError("worker lost")
-
-        builder = configure(SparkSession.builder.master("local[2,3]"), driver_memory="1g", quick_start=True)
-        spark = start(builder, log_level="OFF")
-        uri = sys.argv[1]
-        rows = spark.range(0, 400_000, 1, 4)
-        for mode in ("append", "append", "overwrite"):
-            rows.mapInArrow(dies_once, "id long").write.format("lance").mode(mode).save(uri)
-        dataset = lance.dataset(uri)
-        second = lance.dataset(uri, version=2).to_table()["id"].to_pylist()
-        named = {file.path for n in (1, 2, 3) for f in lance.dataset(uri, version=n).get_fragments()
-                 for file in f.metadata.files}
-        before = {path.name for path in Path(uri, "data").iterdir()}
-        dataset.cleanup_old_versions(retain_versions=3, delete_unverified=True)
-        after = {path.name for path in Path(uri, "data").iterdir()}
-        print(json.dumps({
-            "exact": sorted(dataset.to_table()["id"].to_pylist()) == list(range(400_000)),
-            "doubled": len(second) == 800_000 and len(set(second)) == 400_000,
-            "orphans": len(before - named), "left": sorted(after - named), "kept": named <= after,
-        }))
-        spark.stop()
-        """
-    )
-    paths = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    run = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "t")],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        cwd=tmp_path,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    seen = json.loads(run.stdout.splitlines()[-1])
-    assert seen["exact"]
-    assert seen["doubled"]
-    assert seen["kept"]
-    assert seen["orphans"] > 0
-    assert seen["left"] == []

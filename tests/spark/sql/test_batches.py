@@ -40,15 +40,23 @@ RECORDER = textwrap.dedent(
 )
 
 
-@pytest.fixture
-def sizes(sql: SparkSession, tmp_path: Path) -> Sizes:
-    """Rows of each batch that tasks got to write since the last call. The tasks have an interpreter that records it."""
-    found = tmp_path / "sizes"
-    (tmp_path / "sitecustomize.py").write_text(RECORDER)
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter for tasks that records sizes, beside the file with them. Spark starts it once for all tests."""
+    place = tmp_path_factory.mktemp("recording")
+    (place / "sitecustomize.py").write_text(RECORDER)
+    python = place / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{place}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    sql.conf.set("spark.sql.execution.pyspark.python", str(python))
+    return python
+
+
+@pytest.fixture
+def sizes(sql: SparkSession, recording: Path) -> Sizes:
+    """Rows of each batch that tasks got to write since the last call."""
+    found = recording.with_name("sizes")
+    found.unlink(missing_ok=True)
+    sql.conf.set("spark.sql.execution.pyspark.python", str(recording))
 
     def take() -> list[int]:
         batches = [int(line) for line in found.read_text().splitlines()]

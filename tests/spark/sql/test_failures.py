@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -59,41 +57,6 @@ def test_a_write_whose_task_fails_changes_nothing(sql: SparkSession, ns: str, ca
         assert state.version == 1, statement
         assert files(catalog, f"{ns}.t") == kept, statement
     assert rows(sql, f"SELECT count(*), sum(id) FROM {ns}.t") == [(10, 45)]
-
-
-def test_tasks_that_are_tried_again_write_each_row_once(jar: str, server_url: str, ns: str, sql: SparkSession) -> None:
-    """In a process of its own: tasks are tried again only by a master that was told so."""
-    script = textwrap.dedent(
-        """
-        import sys
-        from pyspark import TaskContext
-        from pyspark.sql import SparkSession
-        from spark_catalog.spark_session import configure, start
-        from spark_catalog.sql.settings import session
-
-        url, ns = sys.argv[1:]
-        builder = configure(SparkSession.builder.master("local[2,3]"), shuffle_partitions=2, quick_start=True)
-        spark = start(session(builder, uri=url), log_level="OFF")
-
-        def flaky(batches):
-            yield from batches
-            context = TaskContext.get()
-            if context.attemptNumber() == 0 and context.partitionId() % 2:
-                raise RuntimeError("first attempt")
-
-        rows = spark.range(0, 40000, 1, 8).mapInArrow(flaky, "id long")
-        rows.writeTo(f"{ns}.t").create()
-        rows.writeTo(f"{ns}.t").append()
-        rows.createOrReplaceTempView("again")
-        spark.sql(f"MERGE INTO {ns}.t t USING (SELECT id + 20000 AS id FROM again WHERE id < 20000) s ON t.id = s.id "
-                  "WHEN MATCHED THEN DELETE")
-        spark.stop()
-        """
-    )
-    command = [sys.executable, "-W", "ignore", "-c", script, server_url, ns]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    assert rows(sql, f"SELECT count(*), sum(id), count(DISTINCT id) FROM {ns}.t") == [(40000, 2 * 199990000, 20000)]
 
 
 def test_a_rejected_statement_deletes_its_files(
