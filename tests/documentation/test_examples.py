@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -29,16 +31,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield running
 
 
-def _parameter(page: Path) -> object:
-    marks = [pytest.mark.spark] if name_of(page) in NEEDS_SPARK else []
-    return pytest.param(page, id=name_of(page), marks=marks)
+def _write(page: Path, directory: Path, url: str) -> Path:
+    """The blocks of a page as a script."""
+    script = directory / "page.py"
+    script.write_text("\n".join(blocks(page, "python")).replace(WRITTEN_URL, url))
+    return script
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [_parameter(page) for page in WITH_PYTHON])
+@pytest.mark.parametrize("page", [page for page in WITH_PYTHON if name_of(page) not in NEEDS_SPARK], ids=name_of)
 def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, server: ServerProcess) -> None:
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks(page, "python")).replace(WRITTEN_URL, server.url))
+    script = _write(page, tmp_path, server.url)
 
     done = subprocess.run(
         [sys.executable, str(script)],
@@ -51,6 +54,34 @@ def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, 
     )
 
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def spark_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs scripts in one JVM, which has the jar: the first page is one that asks for it."""
+    command = [sys.executable, "-m", "tests.documentation.spark_pages"]
+    given = os.environ | {"PYTHONPATH": str(REPOSITORY), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    with (tmp_path_factory.mktemp("spark") / "log").open("w+") as log:
+        process = subprocess.Popen(
+            command, cwd=log.name.rpartition("/")[0], env=given, stdin=PIPE, stdout=PIPE, stderr=log, text=True
+        )
+        with process:
+            yield process
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [page for page in WITH_PYTHON if name_of(page) in NEEDS_SPARK], ids=name_of)
+def test_the_blocks_of_a_page_about_spark_run_one_after_another(
+    page: Path, tmp_path: Path, server: ServerProcess, spark_process: subprocess.Popen[str]
+) -> None:
+    assert spark_process.stdin is not None
+    assert spark_process.stdout is not None
+    print(_write(page, tmp_path, server.url), file=spark_process.stdin, flush=True)
+
+    answer = spark_process.stdout.readline()
+
+    assert answer == "\n", json.loads(answer)
 
 
 def test_the_first_examples_are_among_them() -> None:
