@@ -107,6 +107,14 @@ def _kinds(accounts: list[Account]) -> Counter[Any]:
     )
 
 
+def _check_kinds(accounts: list[Account]) -> None:
+    kinds = _kinds(accounts)
+    assert not kinds[409, "rebasable"], "appends never conflict"
+    assert kinds[409, "explicit"], "no batch with an explicit version ever lost"
+    assert kinds[409, "asserted"], "no assertion ever failed"
+    assert any(account.rebased for account in accounts)
+
+
 @pytest.fixture
 def servers(ground: Ground, tmp_path: Path) -> Iterator[list[ServerProcess]]:
     with (
@@ -116,17 +124,14 @@ def servers(ground: Ground, tmp_path: Path) -> Iterator[list[ServerProcess]]:
         yield [first, second]
 
 
+@pytest.mark.long
 def test_many_writers_through_two_servers(ground: Ground, servers: list[ServerProcess]) -> None:
     accounts = _run_writers(ground, [server.url for server in servers])
 
     for server in servers:
         server.stop()
     _check(ground, accounts)
-    kinds = _kinds(accounts)
-    assert not kinds[409, "rebasable"], "appends never conflict"
-    assert kinds[409, "explicit"], "no batch with an explicit version ever lost"
-    assert kinds[409, "asserted"], "no assertion ever failed"
-    assert any(account.rebased for account in accounts)
+    _check_kinds(accounts)
 
 
 def test_one_of_the_servers_is_killed_meanwhile(ground: Ground, servers: list[ServerProcess]) -> None:
@@ -146,7 +151,7 @@ def test_one_of_the_servers_is_killed_meanwhile(ground: Ground, servers: list[Se
     servers[0].stop()
     _check(ground, accounts)
     assert any(account.repeats for account in accounts)
-    assert not _kinds(accounts)[409, "rebasable"]
+    _check_kinds(accounts)
 
 
 def test_the_store_loses_answers_of_both_servers(ground: Ground, tmp_path: Path) -> None:

@@ -25,8 +25,17 @@ def _batch(server: ServerProcess) -> Answer:
     return server.call("POST", "/v1/table/batch-commit", {"operations": [{"declare_table": {"id": ["t"]}}]})
 
 
-@pytest.mark.parametrize("kind", ["truncated manifest", "missing row file", "missing deletion file"])
-@pytest.mark.parametrize("first", ["read", "batch"])
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        ("truncated manifest", "read"),
+        pytest.param("truncated manifest", "batch", marks=pytest.mark.long),
+        pytest.param("missing row file", "read", marks=pytest.mark.long),
+        ("missing row file", "batch"),
+        ("missing deletion file", "read"),
+        pytest.param("missing deletion file", "batch", marks=pytest.mark.long),
+    ],
+)
 def test_the_damage_is_named_and_repair_needs_no_restart(own: ServerProcess, kind: str, first: str) -> None:
     root = Path(own.root)
     before = own.call("GET", "/v1/catalog").body["version"]

@@ -29,7 +29,7 @@ from namespace_client import Catalog
 from namespace_client.errors import CommitUnknown
 from tests.server.servers import Answer, ServerProcess, path_of, send
 
-SECONDS = float(os.environ.get("LANCE_FULL_DISK_SECONDS", "12"))
+SECONDS = float(os.environ.get("LANCE_FULL_DISK_SECONDS", "8"))
 CHANGES_OF_A_TABLE = 25
 
 

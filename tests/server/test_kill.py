@@ -158,7 +158,13 @@ CHANGES: dict[str, tuple[str, bytes, dict[str, str], list[int], dict[str, int]]]
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+OFTEN = ("insert", "tag")
+"""One that changes rows and one that changes references: the others take the same two ways."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.long]) for name in CHANGES]
+)
 def test_a_change_under_a_key_is_applied_once(tagged: Path, nursery: Nursery, tmp_path: Path, name: str) -> None:
     """A kill after any write of a change of one table; then the request again, at another server, twice."""
     route, body, headers, ids, tags = CHANGES[name]

@@ -71,6 +71,7 @@ def await_progress(clients: list[Client]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.long
 def test_servers_are_replaced_one_after_the_other_while_clients_commit(
     tmp_path: Path, serve: Callable[[bool], ServerProcess]
 ) -> None:

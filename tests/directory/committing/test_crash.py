@@ -31,6 +31,12 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return make_scene(tmp_path_factory.mktemp("scene"), bucket=request.param == "bucket")
 
 
+SILENT_SCENES = pytest.mark.parametrize(
+    "scene", ["bucket", pytest.param("directory", marks=pytest.mark.long)], indirect=True, scope="module"
+)
+"""Answers are lost on the way to a bucket. What a directory writes otherwise is crashed at each write as well."""
+
+
 @pytest.fixture
 def fresh(scene: Scene, tmp_path: Path) -> Callable[[str], Try]:
     """Roots for the batch to be tried on."""
@@ -145,6 +151,7 @@ def test_a_crash_at_any_write_of_recovery(scene: Scene, fresh: Callable[[str], T
         number += 1
 
 
+@SILENT_SCENES
 @pytest.mark.parametrize("times", [1, FOR_EVER], ids=["once", "for ever"])
 @pytest.mark.parametrize(
     ("fault", "late"),
@@ -199,6 +206,7 @@ def _ask(attempt: Try, ground: Ground) -> tuple[dict[str, Any] | None, LanceName
         return None, error
 
 
+@SILENT_SCENES
 @pytest.mark.parametrize("fault", SILENCES)
 def test_recovery_that_gets_no_answer(scene: Scene, fresh: Callable[[str], Try], fault: Fault) -> None:
     """A sweep that a store leaves without an answer has harmed nothing, and another one finishes."""

@@ -30,6 +30,8 @@ pytestmark = pytest.mark.slow
 
 PERSON, KNOWS = TABLE, ["g", "knows"]
 KEY = "held"
+DIES = pytest.mark.parametrize("die", [False, pytest.param(True, marks=pytest.mark.long)])
+"""Whether the call before which the process is held is its last. That it dies at a write, `test_crash` has as well."""
 
 
 def clean(ground: Ground, *tables: list[str]) -> None:
@@ -165,7 +167,7 @@ def two_tables(ground: Ground) -> Ground:
     return ground
 
 
-@pytest.mark.parametrize("die", [False, True])
+@DIES
 def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(tmp_path: Path, two_tables: Ground, die: bool) -> None:
     answers: list[Exception | None] = []
     operations = [
@@ -207,7 +209,7 @@ def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(tmp_path: Path, two
     assert calls > 20
 
 
-@pytest.mark.parametrize("die", [False, True])
+@DIES
 def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, die: bool) -> None:
     ground.make_table(*PERSON)
     ground.catalog.sweep()
@@ -242,7 +244,7 @@ def hurry(ground: Ground) -> None:
     clean(ground, PERSON, KNOWS)
 
 
-@pytest.mark.parametrize("die", [False, True])
+@DIES
 @pytest.mark.parametrize("meanwhile", [finish_and_clean, hurry])
 def test_a_promotion_held_anywhere_brings_no_removed_version_back(
     tmp_path: Path, two_tables: Ground, meanwhile: Callable[[Ground], None], die: bool

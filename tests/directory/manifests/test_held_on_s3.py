@@ -104,7 +104,7 @@ def test_a_flip_in_a_slot_that_a_stock_clean_up_made_free_is_not_acknowledged(bu
     assert batch(ahead, declare, key="k")["transaction_id"] == answer["transaction_id"]
 
 
-@pytest.mark.parametrize("die", [False, True])
+@pytest.mark.parametrize("die", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_repair_held_within_its_moves_loses_no_committed_manifest(bucket: Bucket, ground: Ground, die: bool) -> None:
     ground.make_table(*TABLE)
     ground.catalog.sweep()

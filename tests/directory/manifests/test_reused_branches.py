@@ -23,7 +23,7 @@ from namespace_server.directory.manifests import promoter as promoter_module
 from namespace_server.directory.manifests.conditional_removal import finish_removals, remove_if
 from namespace_server.directory.model.root_layout import REMOVALS
 from tests.directory.invariants import check_progress, check_quiet
-from tests.directory.manifests.test_held import Run, held_everywhere
+from tests.directory.manifests.test_held import DIES, Run, held_everywhere
 from tests.directory.tables import Ground, as_operation, rows
 from tests.directory.taken_names import TABLE
 from tests.staged_fragments import stage_fragments
@@ -103,9 +103,6 @@ def branch(ground: Ground) -> Ground:
     ground.catalog.sweep()
     ground.catalog.flush_record_housekeeping()
     return ground
-
-
-DIES = pytest.mark.parametrize("die", [False, pytest.param(True, marks=pytest.mark.slow)])
 
 
 @pytest.mark.slow
@@ -248,7 +245,7 @@ def test_a_file_under_the_name_of_a_closed_version_is_quarantined_when_its_own_f
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("die", [False, True])
+@DIES
 def test_an_unmanaged_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Ground, die: bool) -> None:
     """Stock pylance commits to the new branch by path, under the name that a held process is about to remove."""
     branch.batch(append(branch, 100, 101))
