@@ -67,9 +67,15 @@ model: $(STAMP) ## search the models of collection completely, and compare their
 	@PYTHONPATH=. $(PYTHON_) -m tests.directory.gc.model.report
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-types check-others
+
+.PHONY: check-types check-others
+check-types: $(STAMP)
+	$(VENV)/bin/mypy
+
+check-others: $(STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
 	PYTHONPATH=. $(VENV)/bin/lint-imports
 	$(PYTHON_) scripts/generate_protos.py --check
 	$(PYTHON_) scripts/generate_client.py --check

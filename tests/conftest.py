@@ -1,5 +1,6 @@
 """Fixtures for all packages, and the markers that tests get from what they use and where they are."""
 
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -50,6 +51,12 @@ def log_as_before() -> Iterator[None]:
     yield
     root.setLevel(level)
     root.handlers[:] = handlers
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,15 +1,4 @@
-import subprocess
-import sys
-from pathlib import Path
-
 from lance_core.proto import lance_table_pb2 as pb
-
-SCRIPT = Path(__file__).parents[2] / "scripts" / "generate_protos.py"
-
-
-def test_the_generated_messages_are_current() -> None:
-    answer = subprocess.run([sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
 
 
 def test_an_outline_has_the_fields_of_a_manifest_but_for_the_form_of_the_fragments() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -187,13 +185,6 @@ class TestModels:
                         "UpdateTableSchemaMetadataRequest",
                         "UpdateTableSchemaMetadataResponse",
                     }
-
-
-@pytest.mark.slow
-def test_the_generated_client_is_current() -> None:
-    script = ROOT / "scripts" / "generate_client.py"
-    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_the_address_alone_leads_to_the_documentation(http: httpx.Client) -> None:

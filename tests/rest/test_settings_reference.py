@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -25,12 +24,6 @@ def script() -> ModuleType:
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
-
-
-@pytest.mark.slow
-def test_it_is_current() -> None:
-    done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_stale_page_is_noticed(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
