@@ -27,7 +27,7 @@ from tests.directory.gc.model import (
 )
 from tests.directory.gc.model.search import Result, explore
 
-NOTE = Path(__file__).parents[3] / "docs/design/019-proof-of-collection.md"
+NOTE = Path(__file__).parents[4] / "docs/design/019-proof-of-collection.md"
 
 
 class Scenario(NamedTuple):
