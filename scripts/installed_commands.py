@@ -47,7 +47,6 @@ check
 doctor
 gc --dry-run
 maintain --dry-run
-orphans
 backup ./backups
 backups ./backups
 verify-backup ./backups

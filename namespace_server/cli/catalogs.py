@@ -6,7 +6,6 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +13,7 @@ import typer
 
 from lance_core.amounts import counted
 from namespace_server.cli.command import refusal
-from namespace_server.cli.connection import RootArgument, opened_store, table_paths, take_root
-from namespace_server.cli.options import Config, Durability, LogLevel, ManifestStore, Root, duration
-from namespace_server.cli.output import print_report
-from namespace_server.cli.progress import ProgressLine
+from namespace_server.cli.options import Config, Durability, LogLevel, ManifestStore, Root
 
 
 def serve(
@@ -110,41 +106,6 @@ def migrate(
             raise refusal(f"--revision {revision}: nothing was dropped")
     before, after = move(manifest_store, revision)
     typer.echo(f"schema {after or 'none'}" + (", as before" if before == after else f", was {before or 'none'}"))
-
-
-def orphans(
-    context: typer.Context,
-    arguments: RootArgument = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="Judge only this table, shop.orders, also if its location is not the catalog's; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    older_than: Annotated[
-        str,
-        typer.Option(
-            metavar="AGE",
-            help="Age of an orphan: 14d, 36h, 90m. Nothing tells a younger file from that of a writer that has not "
-            "committed yet.",
-        ),
-    ] = "7d",
-) -> None:
-    """List the files of a catalog's tables that nothing names: neither a row of the catalog nor a manifest.
-
-    Failed tasks, aborted writes and lost commits leave such files. Nothing is removed and nothing is committed; servers
-    and writers may go on. Younger files are only counted. Files of unknown names, tables whose manifests cannot be
-    understood, and directories of no table are reported and not judged.
-    """
-    from namespace_server.directory.gc.mark import find_orphans
-
-    take_root(context, arguments, ())
-    least, tables = duration("--older-than", older_than), table_paths(context, table)
-    with opened_store(context) as store, ProgressLine() as progress:
-        report = find_orphans(store, now=datetime.now(UTC), older_than=least, tables=tables, progress=progress)
-    print_report(report, as_json=context.obj.as_json)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Commands on what was dropped, on what is kept, and on what nothing needs."""
+"""The command `gc`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from namespace_server.cli.progress import ProgressLine
 def gc(
     context: typer.Context,
     arguments: RootArgument = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Remove nothing; list what would go, and what is not judged.")
+    ] = False,
     table: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Look at the files of this table, such as shop.orders, only; may be repeated.",
+            help="Look at the files of this table, such as shop.orders, only; may be repeated. With --dry-run also if "
+            "its location is not the catalog's.",
             show_default=False,
         ),
     ] = None,
@@ -34,6 +37,15 @@ def gc(
             "gc.orphans.every. Else at all.",
         ),
     ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="With --dry-run: the age from which a file that nothing names counts, in place of "
+            "gc.uncommitted.grace: 14d, 36h, 90m.",
+            show_default=False,
+        ),
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +70,14 @@ def gc(
     than gc.uncommitted.grace from its first file to its commit is refused, and has to be repeated. After a crash at any
     moment the catalog is whole, and the next run goes on. The first run shuts out releases of this server that cannot
     collect.
+
+    With --dry-run each file of a table that would go is listed with size, date, kind and reason; nothing is removed and
+    nothing is committed. Younger files are only counted: a writer may still commit them. Files of unknown names, tables
+    whose manifests cannot be understood, and directories of no table are reported and not judged.
     """
+    if older_than is not None and not dry_run:
+        raise refusal("--older-than: expected --dry-run: what is removed, is by the setting gc.uncommitted.grace")
+    least = None if older_than is None else duration("--older-than", older_than)
     settings = named_values("--set", setting)
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
     take_root(context, arguments, ())
@@ -69,7 +88,7 @@ def gc(
         collector = Collector(catalog, progress=progress)
         tables = table_paths(context, table)
         if dry_run:
-            report = collector.estimate(settings, everywhere=not changed, tables=tables)
+            report = collector.estimate(settings, older_than=least, everywhere=not changed, tables=tables)
         else:
             budget = Budget(max_removals, until)
             report = collector.collect(settings, budget, everywhere=not changed, tables=tables)

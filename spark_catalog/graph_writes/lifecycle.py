@@ -342,7 +342,7 @@ class GraphWriteLifecycle:
                 option = "" if write.new else f" --table '{'$'.join(self._tables.id(name))}'"
                 error.add_note(
                     f"{name}: files that are in no version may be left below {write.target.uri}; "
-                    f"`lance-namespace orphans ROOT{option}` lists them"
+                    f"`lance-namespace gc ROOT --dry-run{option}` lists them"
                 )
 
     def _close(self) -> None:

@@ -47,7 +47,7 @@ class GraphWriteResult:
         tables: Results by table name.
         milliseconds: Duration of the phases "stage", "check" and "publish".
         files_left: Superseded files of the write that could not be deleted, each with the reason.
-            `lance-namespace orphans` lists them later.
+            `lance-namespace gc --dry-run` lists them later.
     """
 
     transaction_id: str | None

@@ -235,7 +235,7 @@ def stage(df: DataFrame, target: StageTarget, *, driver_bytes: int = 0) -> Stage
     """Run a job that writes the rows of a DataFrame as data files of the target. Blocking and thread-safe.
 
     The rows are not visible to readers. If the job raises, its exception is raised. The files of its tasks then stay in
-    storage, since their names were not reported; `lance-namespace orphans` lists them.
+    storage, since their names were not reported; `lance-namespace gc --dry-run` lists them.
 
     Args:
         df: Rows. Many partitions are joined into fewer tasks.

@@ -11,7 +11,7 @@ from namespace_server.directory.root_check import RootCheck
 from namespace_server.directory.root_check.report import RootFinding, RootReport
 from tests.cli.commands import invoke, printed, refused
 
-ON_A_ROOT = (["gc", "--dry-run"], ["maintain", "--dry-run"], ["doctor"], ["orphans"], ["check"])
+ON_A_ROOT = (["gc", "--dry-run"], ["maintain", "--dry-run"], ["doctor"], ["check"])
 NAMES = [arguments[0] for arguments in ON_A_ROOT]
 
 

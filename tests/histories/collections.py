@@ -21,7 +21,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_client import CatalogUnreachable, CommitUnknown, MultiTableTransaction
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.gc.run import Collector
-from namespace_server.directory.model.root_layout import COLLECTION
+from namespace_server.directory.model.root_layout import GC_RUNS
 from tests.directory.tables import QUIET
 from tests.histories.clients import OwnClient
 from tests.histories.history import Event
@@ -87,7 +87,7 @@ class Collections:
             except (LanceNamespaceError, LanceCoreError):  # busy, or a manifest went while it was read
                 self.faults["given up"] += 1
             deleted = (write.path for write in store.writes if write.verb == "delete")
-            self.removed += sum(not path.startswith(f"{COLLECTION}/") for path in deleted)
+            self.removed += sum(not path.startswith(f"{GC_RUNS}/") for path in deleted)
             time.sleep(self._chance.uniform(0, 0.5))
 
     def _hold(self, _verb: str, _path: str) -> None:

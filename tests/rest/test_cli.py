@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from uuid import uuid4
@@ -365,7 +366,7 @@ def test_a_server_extends_indices(tmp_path: Path, start: Callable[..., tuple[sub
     assert process.wait(30) == 0
 
 
-def test_orphans(tmp_path: Path) -> None:
+def test_a_dry_run_of_gc_lists_the_files_that_nothing_names(tmp_path: Path) -> None:
     root = tmp_path / "catalog"
     with closing(DirectoryNamespace(root=str(root))) as made:
         made.create_namespace(CreateNamespaceRequest(id=["g"]))
@@ -373,27 +374,30 @@ def test_orphans(tmp_path: Path) -> None:
         [table] = root.glob("*_g$t")
         [fragment] = write_fragments(pa.table({"x": [2]}), str(table), mode="append")
     path = f"{table.name}/data/{fragment.files[0].path}"
-    young = run("orphans", str(root))
+    young = run("gc", str(root), "--dry-run")
     assert (young.returncode, young.stderr) == (0, "")
-    assert "g$t: 1 file, " in young.stdout
-    assert "too young to tell" in young.stdout
-    assert "1 table: 0 files, 0 bytes that nothing names" in young.stdout
+    assert "too young to tell: g$t: 1 file, " in young.stdout
+    assert "versions from 1 on are kept: 0 files, 0 bytes would go" in young.stdout
     moment = time.time() - 20 * 86_400
     os.utime(root / path, (moment, moment))
-    listed = run("orphans", str(root), "--table", "g$t").stdout.splitlines()
-    assert listed[0].startswith(f"g$t  {path}  ")
+    listed = run("gc", str(root), "--dry-run", "--table", "g$t").stdout.splitlines()
+    assert listed[0].startswith(f"orphan: g$t  {path}  ")
     assert listed[0].endswith("data file: named by no manifest")
-    assert run("orphans", str(root), "--older-than", "30d").stdout.startswith("too young to tell")
-    found = json.loads(run("orphans", str(root), "--json").stdout)
-    assert [(orphan["path"], orphan["table"]) for orphan in found["orphans"]] == [(path, "g$t")]
-    assert found["by_reason"] == {"named by no manifest": {"files": 1, "size": (root / path).stat().st_size}}
+    assert run("gc", str(root), "--dry-run", "--older-than", "30d").stdout.startswith("too young to tell: g$t: 1 file")
+    found = json.loads(run("gc", str(root), "--dry-run", "--json").stdout)
+    [orphan] = found["orphans"]
+    size = (root / path).stat().st_size
+    assert (orphan["path"], orphan["table"], orphan["size"], orphan["owned"]) == (path, "g$t", size, True)
+    assert orphan["written"].startswith(f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M}")
+    assert found["removed"] == {"named by no manifest": {"files": 1, "size": size}}
     assert (root / path).exists()
     for arguments, said in (
-        ([str(tmp_path / "none")], "expected a catalog, found no version of it"),
-        ([str(root), "--table", "g$u"], "g$u does not exist"),
-        ([str(root), "--older-than", "soon"], "--older-than soon: expected a number"),
+        ([str(tmp_path / "none"), "--dry-run"], "expected a catalog, found none"),
+        ([str(root), "--dry-run", "--table", "g$u"], "g$u does not exist"),
+        ([str(root), "--dry-run", "--older-than", "soon"], "--older-than soon: expected a number"),
+        ([str(root), "--older-than", "1h"], "--older-than: expected --dry-run"),
     ):
-        assert said in refused("orphans", *arguments)
+        assert said in refused("gc", *arguments)
     assert not (tmp_path / "none").exists()
 
 

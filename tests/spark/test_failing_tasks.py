@@ -151,7 +151,7 @@ def test_rows_are_exact_though_tasks_die_after_they_passed_their_rows_on(
     assert {"merged", "deleted", "staged"} <= set(told["died"])
     assert len(told["died"]) >= 8 * 2
     [note] = told["notes"]
-    assert f"`lance-namespace orphans ROOT --table '{namespace[0]}$person'` lists them" in note
+    assert f"`lance-namespace gc ROOT --dry-run --table '{namespace[0]}$person'` lists them" in note
     tables = {}
     for name in ("person", "knows"):
         state = catalog.pins().tables[(*namespace, name)]

@@ -240,11 +240,11 @@ def test_the_error_of_a_failed_job_names_the_command_that_lists_what_it_left(soc
     assert state is not None
     [note] = caught.value.__notes__
     assert note.startswith(f"person: files that are in no version may be left below {state.uri}; ")
-    assert note.endswith(f"`lance-namespace orphans ROOT --table '{name}'` lists them")
+    assert note.endswith(f"`lance-namespace gc ROOT --dry-run --table '{name}'` lists them")
     with pytest.raises(StagingFailed) as first, social.write(driver_bytes=0) as tx:
         tx.append("absent", spread)
     [note] = first.value.__notes__
-    assert note.endswith("`lance-namespace orphans ROOT` lists them")
+    assert note.endswith("`lance-namespace gc ROOT --dry-run` lists them")
     root = Path(urlsplit(social.catalog.state().root).path)
     report = check_and_remove(root, *([*social.namespace, table] for table in ("person", "knows")))
     assert {(orphan.table, orphan.kind) for orphan in report.orphans if orphan.table} == {(name, "data file")}

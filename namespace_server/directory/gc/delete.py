@@ -1,10 +1,19 @@
-"""Removes what stored plans name (rules G17 and G27)."""
+"""Deletes what stored plans name (rules G17 and G27).
+
+Before the manifest of an expired version is deleted a copy of it is written,
+
+    _staging/gc/<run>/expiring/<uuid>/<former key>
+
+and one that a reference names by the time it is gone is put back. Until that is decided its files stay: a run that
+finds no manifest looks for copies afterwards, as the mark phase does below `_staging/`. The process that wrote a copy
+deletes it if it does not put the manifest back. Others go a day later, with the files of the run.
+"""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -15,20 +24,20 @@ from lance_core.cleanup.reachability import file_name
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.gc.directories import place_of_manifest
-from namespace_server.directory.gc.expiring_copies import copies_of, write_copies
 from namespace_server.directory.gc.history import SUPERSEDED
 from namespace_server.directory.gc.lost_versions import references_of
-from namespace_server.directory.gc.mark_report import EXPIRED
 from namespace_server.directory.gc.plan import (
+    Deleted,
     Removal,
-    Swept,
     finish_plan,
     plans_up_to,
     read_plan,
     remove_all,
     run_of,
 )
+from namespace_server.directory.gc.report import EXPIRED
 from namespace_server.directory.model.progress import Progress
+from namespace_server.directory.model.root_layout import EXPIRING, GC_RUNS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MANIFESTS_AT_ONCE: Final = 64
@@ -56,14 +65,14 @@ class Budget:
             self.removals -= removals
 
 
-class Sweep:
+class Deleter:
     """Carries out plans.
 
     By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones. `newest` is the key of the
     newest version of the catalog. `progress` is told the files of each plan.
 
     Attributes:
-        swept: What became of the objects.
+        outcome: What became of the objects.
         damaged: By the keys of plans that could not be read, why.
     """
 
@@ -75,7 +84,7 @@ class Sweep:
         budget: Budget,
         progress: Progress,
     ) -> None:
-        self.swept = Swept()
+        self.outcome = Deleted()
         self.damaged: dict[str, str] = {}
         self._newest = newest
         self._store = store
@@ -106,7 +115,7 @@ class Sweep:
         except StorageUnknown:
             raise
         except StorageError as error:
-            self.swept.refused[keys[0]] = str(error)
+            self.outcome.refused[keys[0]] = str(error)
 
     def _carry_out(self, plan: str) -> bool:
         removals = read_plan(self._store, plan)
@@ -122,18 +131,18 @@ class Sweep:
         for first in range(0, len(superseded), _MANIFESTS_AT_ONCE):
             if self._budget.is_spent:
                 return False
-            self._progress("sweep", len(expired) + first, len(removals), "files")
+            self._progress("delete", len(expired) + first, len(removals), "files")
             self._remove_catalog_versions(superseded[first : first + _MANIFESTS_AT_ONCE])
         self._begun.add(plan)
         needed = self._needs_of_standing(plan) if others else frozenset()
         for first in range(0, len(others), _FILES_AT_ONCE):
             if self._budget.is_spent:
                 return False
-            self._progress("sweep", len(expired) + len(superseded) + first, len(removals), "files")
+            self._progress("delete", len(expired) + len(superseded) + first, len(removals), "files")
             part = others[first : first + _FILES_AT_ONCE]
             going = [item for item in part if _name_of(item) not in needed]
-            self.swept.kept += (item.path for item in part if _name_of(item) in needed)
-            remove_all(self._store, going, self.swept)
+            self.outcome.kept += (item.path for item in part if _name_of(item) in needed)
+            remove_all(self._store, going, self.outcome)
             self._budget.spend(len(part))
         finish_plan(self._store, plan)
         return True
@@ -150,7 +159,7 @@ class Sweep:
         superseded = [
             item
             for key, item in planned
-            if item.reason == SUPERSEDED and (key not in self._begun or item.path in self.swept.refused)
+            if item.reason == SUPERSEDED and (key not in self._begun or item.path in self.outcome.refused)
         ]
         if not expired and not superseded:
             return frozenset()
@@ -158,7 +167,7 @@ class Sweep:
         standing = (ObjectMeta(item.path, item.size, None, item.written) for item in (*expired, *superseded))
         for meta, data in self._read(standing):
             needed |= read_needs(self._store, meta, data)[1]
-        for meta, data in self._read(copies_of(self._store, {item.path for item in expired})):
+        for meta, data in self._read(_copies_of(self._store, {item.path for item in expired})):
             needed |= read_needs(self._store, meta, data)[1]
         return frozenset(needed)
 
@@ -182,8 +191,8 @@ class Sweep:
         paths = [item.path for item in going]
         found = zip(paths, self._store.map(self._find, paths), strict=True)
         data = {path: content for path, content in found if content is not None}
-        copies = write_copies(self._store, run, str(uuid.uuid4()), data)
-        there = remove_all(self._store, going, self.swept, names_come_back=True) & data.keys()
+        copies = _write_copies(self._store, run, str(uuid.uuid4()), data)
+        there = remove_all(self._store, going, self.outcome, names_come_back=True) & data.keys()
         self._sync(location)
         unnamed = {item.path for item in self._without_references(location, going)}
         for path in there - unnamed:
@@ -198,7 +207,7 @@ class Sweep:
         One that the store does not remove stays below them, with its rows. Nothing follows it (design note 018, 4).
         """
         self._budget.spend(len(removals))
-        remove_all(self._store, removals, self.swept)
+        remove_all(self._store, removals, self.outcome)
         with suppress(NotFound):  # another run is further
             self._store.sync([self._newest])
 
@@ -217,7 +226,7 @@ class Sweep:
             self._store.put_if_absent(path, data)
         except AlreadyExists:
             return
-        self.swept.kept.append(path)
+        self.outcome.kept.append(path)
 
     def _sync(self, location: str) -> None:
         """Make removals of manifests durable before their files go: a version that is listed can be read."""
@@ -237,3 +246,21 @@ def _name_of(item: Removal) -> str:
     # A table may lie in directories that the key does not tell from those of a branch.
     names = (file_name("/".join(parts[begin:])) for begin in range(1, len(parts)))
     return next((name for name in names if name is not None), "")
+
+
+def _write_copies(store: ObjectStore, run: str, writer: str, manifests: Mapping[str, bytes]) -> dict[str, str]:
+    """Write copies of manifests, by key, for the run whose files lie at `run`; returns their keys, by the same.
+
+    `writer` is a new uuid. Raises `StorageError`.
+    """
+    keys = {path: f"{run}/{EXPIRING}/{writer}/{path}" for path in manifests}
+    store.map(lambda path: store.put_if_absent(keys[path], manifests[path], durable=False), list(manifests))
+    return keys
+
+
+def _copies_of(store: ObjectStore, paths: Collection[str]) -> Iterator[ObjectMeta]:
+    """The copies of manifests that were at one of these keys, of all runs. One listing. Raises `StorageError`."""
+    for meta in store.list(GC_RUNS):
+        _, found, copy = meta.path.partition(f"/{EXPIRING}/")
+        if found and copy.partition("/")[2] in paths:
+            yield meta

@@ -16,9 +16,9 @@ from namespace_server.directory.model.naming_rules import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
     BACKUP_NOTE,
-    COLLECTION,
     COLLECTION_PERIODS,
     EXPIRING,
+    GC_RUNS,
     HIGH_WATER_MARKS,
     KEPT_VERSIONS,
     MAINTENANCE_CLAIMS,
@@ -27,7 +27,7 @@ from namespace_server.directory.model.root_layout import (
     REMOVALS,
     RESERVED,
     RESTORE_CLAIM,
-    SEEN_LOCATIONS,
+    SCAN_STATE,
     STAGING,
     TURN_REQUESTS,
     is_built_manifest,
@@ -36,15 +36,15 @@ from namespace_server.directory.model.root_layout import (
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MOVED: Final = re.compile(
-    rf"(?:{QUARANTINE}/{UUID_PATTERN}(?:\.[0-9]+)?|{REMOVALS}/{UUID_PATTERN}/[^/]+|{COLLECTION}/{UUID_PATTERN}/{EXPIRING}/{UUID_PATTERN})"
+    rf"(?:{QUARANTINE}/{UUID_PATTERN}(?:\.[0-9]+)?|{REMOVALS}/{UUID_PATTERN}/[^/]+|{GC_RUNS}/{UUID_PATTERN}/{EXPIRING}/{UUID_PATTERN})"
     r"/(.+)/_versions/[^/]+",
     re.ASCII,
 )
 _BOOKKEEPING: Final = re.compile(
     rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
     rf"|{re.escape(RESTORE_CLAIM)}|{re.escape(BACKUP_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
-    rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
-    rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}|{TURN_REQUESTS}/{UUID_PATTERN}",
+    rf"|{GC_RUNS}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
+    rf"|{COLLECTION_PERIODS}/[0-9]+|{SCAN_STATE}|{TURN_REQUESTS}/{UUID_PATTERN}",
     re.ASCII,
 )
 

@@ -21,7 +21,7 @@ from lance_core.errors import AlreadyExists, CorruptFile, NotFound
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.gc.plan import Removal
-from namespace_server.directory.gc.settings import CollectionSettings
+from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.model.collector_rows import FIRST_VERSION
 from namespace_server.directory.model.entries import DROPPED, EXPIRING
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS, MANIFEST_TABLE, kept_version_key
@@ -52,7 +52,7 @@ def list_catalog_versions(store: ObjectStore) -> list[CatalogVersionFile]:
 
 
 def oldest_to_keep(
-    versions: Sequence[CatalogVersionFile], settings: CollectionSettings, now: datetime, before: int = FIRST_VERSION
+    versions: Sequence[CatalogVersionFile], settings: GcSettings, now: datetime, before: int = FIRST_VERSION
 ) -> int:
     """The lowest version that is among the newest, or was superseded less than the age ago; `before` if there is none.
 
@@ -102,7 +102,7 @@ def dated_ahead(versions: Sequence[CatalogVersionFile], now: datetime) -> dict[s
 def needed_versions(snapshot: CatalogSnapshot) -> set[int]:
     """The catalog versions that are kept in any case: pinned ones, and those from which rows may come back.
 
-    Rows of dropped tables (G13), and of versions that a collection removed and a reference names (G17).
+    Rows of dropped tables (G13), and of versions that a run removed and a reference names (G17).
     """
     returning = {record.catalog_version for record in snapshot.records() if record.state in {DROPPED, EXPIRING}}
     return (returning | {pin.version for pin in snapshot.pins()}) - {0}
@@ -120,7 +120,7 @@ def copy_versions(store: ObjectStore, versions: Sequence[CatalogVersionFile], nu
 
 
 def oldest_allowed(snapshot: CatalogSnapshot, oldest: int, seen: CatalogSnapshot) -> int:
-    """The oldest kept version that a fence may set on `snapshot`, which wants `oldest`, and copied what `seen` needs.
+    """The oldest kept version that a run may set on `snapshot`, which wants `oldest`, and copied what `seen` needs.
 
     What is needed since then, by a pin or a drop, was not copied, and stays above.
     """

@@ -1,4 +1,4 @@
-"""Finds the files of a catalog's tables that nothing names.
+"""The mark phase: finds the files of a catalog's tables that nothing names. Reads only.
 
 The order of the looks makes the result safe against commits that run meanwhile (rule G5 of a collector: list files,
 then read manifests). A manifest moves from `_staging/` to its canonical name, and an unmanaged one from there to
@@ -17,30 +17,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
 
 from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile, UnreadableManifest
-from lance_core.errors import CorruptFile, ReferenceNotFound
+from lance_core.errors import CorruptFile
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.gc.directories import (
     Places,
     find_places,
     former_base,
+    is_owned,
     role_at_root,
     row_of_manifest,
 )
 from namespace_server.directory.gc.lost_versions import Lost, LostVersions
-from namespace_server.directory.gc.mark_report import (
+from namespace_server.directory.gc.report import (
     EXPIRED,
     INTERRUPTED,
     NAMED_BY_UNPUBLISHED,
     OF_REMOVED,
     UNNAMED,
     UNPUBLISHED,
+    MarkResult,
     Orphan,
-    OrphanReport,
 )
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
@@ -49,52 +50,15 @@ from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.progress import Progress, untold
-from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
-def find_orphans(
-    store: ObjectStore,
-    *,
-    now: datetime,
-    older_than: timedelta,
-    tables: Collection[ObjectId] = (),
-    progress: Progress = untold,
-) -> OrphanReport:
-    """Find the data, deletion, index and transaction files, and the staged manifests, that nothing names.
-
-    Writes nothing; only over an external manifest store does reading finish commits that are decided. Requests: one
-    for each thousand directories at the root, and in each directory that holds tables further down; six for each table
-    that is judged, two for each other one, and one more for each thousand of its files; one for each manifest.
-    Memory: the names that one table needs, and the files that are found.
-
-    Args:
-        store: The root of the catalog.
-        now: The time. It is compared with the dates of the store.
-        older_than: Minimum age of an orphan. A younger file may belong to a writer that has not committed yet.
-        tables: The tables to judge, also those whose locations the catalog does not own; empty for all that it owns.
-        progress: Told the locations, as by `Search`.
-
-    Raises:
-        ReferenceNotFound: There is no catalog.
-        TableNotFoundError: One of `tables` does not exist (4).
-        CatalogDamaged, CatalogTooNew: The rows of the catalog cannot be read.
-        StorageError: The store failed.
-    """
-    manifest_table = ManifestTable(store)
-    snapshot = manifest_table.refresh_by_listing()
-    if not snapshot.version:
-        raise ReferenceNotFound(f"{store.object_uri(MANIFEST_TABLE)}: expected a catalog, found no version of it")
-    search = Search(store, manifest_table, snapshot, now - older_than, tables, progress=progress)
-    search.look()
-    return search.report()
-
-
-class Search:
-    """One search, whose first look at the rows is `snapshot`.
+class Mark:
+    """One mark phase, whose first look at the rows is `snapshot`.
 
     Files that were written at or after `cutoff` are too young to be judged, and at a location that an intent names
-    those from its effective horizon on (G4). `wanted` as in `find_orphans`. `expired` says which versions are not to be
+    those from its effective horizon on (G4). `wanted` are the tables to judge, also those whose locations the catalog
+    does not own; empty for all that it owns. `expired` says which versions are not to be
     kept (see `FileSurvey`); by default all are. `deleted` tells rows that earlier kept versions of the catalog have, as
     far as they are known. `purging` are the locations of tables that are gone as a whole. At the
     locations `left_out`, where no manifest may name files of other tables, only versions are looked at that are
@@ -160,7 +124,10 @@ class Search:
         return self._deleted_branches
 
     def look(self) -> None:
-        """List the files, then read the manifests. Raises as `find_orphans`."""
+        """List the files, then read the manifests.
+
+        Raises `CatalogDamaged` and `CatalogTooNew` where the rows of the catalog cannot be read, and `StorageError`.
+        """
         judged = list(self._places.judged)
         for number, location in enumerate(judged):
             self._progress("list", number, len(judged))
@@ -170,7 +137,7 @@ class Search:
         self.look_again()
 
     def look_again(self) -> None:
-        """Read the manifests that were written since; what they name is no longer found. Raises as `find_orphans`."""
+        """Read the manifests that were written since; what they name is no longer found. Raises as `look`."""
         places, survey = self._places, self._survey
         survey.read_staging("", role_at_root)
         self._read_published(self._snapshot)
@@ -207,7 +174,7 @@ class Search:
         for location in self._purging:
             self._store.remove_empty_directories(location, datetime.max.replace(tzinfo=UTC))
 
-    def report(self) -> OrphanReport:
+    def report(self) -> MarkResult:
         """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet.
 
         If something was found, the manifests of all other versions are asked for that no listing had (rule G29).
@@ -225,7 +192,7 @@ class Search:
     def _lost_versions(self) -> LostVersions:
         return LostVersions(self._store, self._survey, self._snapshot, self._add_published, self._manifest_table.kept)
 
-    def _judge(self, lost: Mapping[str, Lost]) -> OrphanReport:
+    def _judge(self, lost: Mapping[str, Lost]) -> MarkResult:
         """What was found, where versions at the locations `lost` have no manifest."""
         newest, places, cutoff, survey = self._newest, self._places, self._cutoff, self._survey
         ids = {location: newest.table_at(location) for location in places.judged}
@@ -248,10 +215,8 @@ class Search:
             (_orphan(file, ids.get(file.location)) for file in files),
             key=lambda orphan: (orphan.table or "", orphan.path),
         )
-        return OrphanReport(
-            self._store.uri,
+        return MarkResult(
             newest.version,
-            cutoff,
             tuple(sorted(join(table_id) for place, table_id in ids.items() if table_id and place not in not_judged)),
             tuple(orphan for orphan in found if orphan.path in old),
             tuple(orphan for orphan in found if orphan.path not in old),
@@ -384,4 +349,5 @@ def _orphan(file: UnnamedFile, table_id: ObjectId | None) -> Orphan:
     else:
         reason = UNNAMED if file.staged_in is None else NAMED_BY_UNPUBLISHED
     table = None if table_id is None else join(table_id)
-    return Orphan(meta.path, meta.size, meta.last_modified, file.kind.value, table, reason, file.judged_by)
+    owned = file.removed or not file.location or is_owned(file.location)
+    return Orphan(meta.path, meta.size, meta.last_modified, file.kind.value, table, reason, file.judged_by, owned)

@@ -2,10 +2,10 @@
 
     _staging/gc/<run>/plan-<n>   what goes: key, size, date and reason of each object, compressed; never changed
     _staging/gc/<run>/done-<n>   empty: everything of the plan of that number is gone, or was found to be another object
-    _staging/gc/<run>/expiring/  copies of manifests that are being removed (`expiring_copies`)
+    _staging/gc/<run>/expiring/  copies of manifests that are being deleted (see `delete`)
 
-What stands in a plan was garbage after a fence, and stays garbage: it may be removed at any later time. The files of a
-run whose plans are done go a day later.
+What stands in a plan was garbage after the horizon had moved, and stays garbage: it may be deleted at any later time.
+The files of a run whose plans are done go a day later.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from lance_core.cleanup.kinds import UUID_PATTERN
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.manifests.conditional_removal import remove_if
-from namespace_server.directory.model.root_layout import COLLECTION, EXPIRING, collection_key
+from namespace_server.directory.model.root_layout import EXPIRING, GC_RUNS, gc_run_key
 
 _FORMAT: Final = 1
 _ENTRIES: Final = 10_000
 """The most objects in one plan."""
 _AT_ONCE: Final = 128
 _SECOND: Final = timedelta(seconds=1)
-_NAME: Final = re.compile(rf"({COLLECTION}/{UUID_PATTERN})/(?:(plan|done|clock)(?:-([0-9]+))?|{EXPIRING}/.+)", re.ASCII)
+_NAME: Final = re.compile(rf"({GC_RUNS}/{UUID_PATTERN})/(?:(plan|done|clock)(?:-([0-9]+))?|{EXPIRING}/.+)", re.ASCII)
 _COMPRESSED: Final = b"\x1f\x8b"
 
 
@@ -47,7 +47,7 @@ class Removal(NamedTuple):
 
 
 @dataclass(slots=True)
-class Swept:
+class Deleted:
     """What became of the objects of plans.
 
     Attributes:
@@ -68,7 +68,7 @@ def store_plans(store: ObjectStore, run: str, removals: Iterable[Removal]) -> li
     left = iter(removals)
     keys: list[str] = []
     while part := list(islice(left, _ENTRIES)):
-        key = collection_key(run, f"plan-{len(keys)}")
+        key = gc_run_key(run, f"plan-{len(keys)}")
         entries = [[item.path, item.size, item.written.timestamp(), item.reason] for item in part]
         store.put_if_absent(key, gzip.compress(orjson.dumps({"format": _FORMAT, "removals": entries}), 1))
         keys.append(key)
@@ -102,7 +102,7 @@ def list_runs(store: ObjectStore) -> StoredRuns:
     """What runs have stored. One listing. Raises `StorageError`."""
     plans: dict[tuple[str, int], str] = {}
     files: dict[str, list[ObjectMeta]] = {}
-    for meta in store.list(COLLECTION):
+    for meta in store.list(GC_RUNS):
         named = _NAME.fullmatch(meta.path)
         if named is None:
             continue
@@ -142,7 +142,7 @@ def read_plan(store: ObjectStore, key: str) -> list[Removal]:
             for path, size, written, reason in values["removals"]
         ]
     except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
-        raise CorruptFile(f"{store.object_uri(key)}: expected a plan of a collection") from error
+        raise CorruptFile(f"{store.object_uri(key)}: expected a plan of garbage collection") from error
 
 
 def finish_plan(store: ObjectStore, key: str) -> None:
@@ -154,11 +154,11 @@ def finish_plan(store: ObjectStore, key: str) -> None:
 
 
 def remove_all(
-    store: ObjectStore, removals: Sequence[Removal], swept: Swept, *, names_come_back: bool = False
+    store: ObjectStore, removals: Sequence[Removal], outcome: Deleted, *, names_come_back: bool = False
 ) -> frozenset[str]:
     """Remove the objects that are still as they were planned; others are kept. Returns the keys of those that it found.
 
-    What the store refuses to remove stays, as where the permission is lacking, and is told in `swept`. Raises
+    What the store refuses to remove stays, as where the permission is lacking, and is told in `outcome`. Raises
     `StorageError` if the store does not answer. With `names_come_back` another object may take a name at any moment,
     and is not removed (`remove_if`). Names of data, deletion, index and transaction files, and of catalog versions
     below the oldest, are never used twice.
@@ -185,16 +185,16 @@ def remove_all(
         except StorageUnknown:
             raise
         except StorageError as error:
-            swept.refused[item.path] = str(error)
+            outcome.refused[item.path] = str(error)
             return False
         return True
 
     for item, gone in zip(removals, _in_parts(store, remove, removals), strict=True):
         if gone:
-            swept.files[item.reason] += 1
-            swept.sizes[item.reason] += item.size
-        elif item.path not in swept.refused:
-            swept.kept.append(item.path)
+            outcome.files[item.reason] += 1
+            outcome.sizes[item.reason] += item.size
+        elif item.path not in outcome.refused:
+            outcome.kept.append(item.path)
     return frozenset(found_there)
 
 

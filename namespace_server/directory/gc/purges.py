@@ -1,7 +1,7 @@
 """Tables that were dropped, from the end of the time in which they can come back (rules G13 to G15).
 
-A tombstone `dropped` becomes `purging` in the flip of a fence, so that nothing undrops the table afterwards; then its
-files go; then it becomes `purged`, and keeps the location taken until no late request can use it.
+A tombstone `dropped` becomes `purging` in the commit that moves the horizon, so that nothing undrops the table
+afterwards; then its files go; then it becomes `purged`, and keeps the location taken until no late request can use it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from lance_core.cleanup.kinds import FileKind, is_write_ahead, role_of
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.gc.mark_report import Total
+from namespace_server.directory.gc.report import Total
 from namespace_server.directory.model.entries import DROPPED, PURGE, PURGED, PURGING, Changes, RecordEntry, changes_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.retention import DROPPED_WINDOW, read_window
@@ -44,7 +44,7 @@ def purges_held(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> tu
 
 
 def purging_locations(snapshot: CatalogSnapshot) -> set[str]:
-    """The locations whose files a collection removes."""
+    """The locations whose files a run deletes."""
     return {location for record in _purging(snapshot) for location in _locations(record)}
 
 

@@ -1,4 +1,4 @@
-"""Rows of versions that went by age or count come back if a reference named them before they went (rule G17).
+"""Restores the row of an expired version that a reference named meanwhile (rule G17).
 
 A tag is a file, and no flip sees it: one may be written between a look at references and the flip that removes rows.
 That flip leaves a record of the versions. References are read again, and then one flip puts back the rows that are

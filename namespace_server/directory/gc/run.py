@@ -1,25 +1,24 @@
-"""One collection of a catalog: time, fence, look, plan, sweep, close (design note 018)."""
+"""One garbage collection of a catalog: time, horizon, mark, plan, delete, close (design note 018)."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from lance_namespace.errors import UnsupportedOperationError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from lance_core.cleanup.kinds import FileKind
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.gc.clock import Clock, store_time
-from namespace_server.directory.gc.delete import Budget, Sweep
+from namespace_server.directory.gc.delete import Budget, Deleter
 from namespace_server.directory.gc.directories import is_owned
 from namespace_server.directory.gc.expired_versions import ExpiredVersions, removed_rows
-from namespace_server.directory.gc.fence import FENCE_METADATA, plan_fence
 from namespace_server.directory.gc.history import (
     CatalogVersionFile,
     copy_versions,
@@ -31,9 +30,16 @@ from namespace_server.directory.gc.history import (
     superseded_versions,
     unnamed_files,
 )
-from namespace_server.directory.gc.leases import end_leases
-from namespace_server.directory.gc.mark import Search
-from namespace_server.directory.gc.mark_report import OrphanReport, Total
+from namespace_server.directory.gc.horizon import (
+    HORIZON_METADATA,
+    Clock,
+    StoreDates,
+    date_limits,
+    end_leases,
+    move_horizon,
+    store_time,
+)
+from namespace_server.directory.gc.mark import Mark
 from namespace_server.directory.gc.plan import Removal, list_runs, store_plans
 from namespace_server.directory.gc.purges import (
     claim_purges,
@@ -44,18 +50,17 @@ from namespace_server.directory.gc.purges import (
     purging_locations,
 )
 from namespace_server.directory.gc.quarantine import find_quarantined
-from namespace_server.directory.gc.report import CollectionReport, by_location
+from namespace_server.directory.gc.report import GcReport, MarkResult, Total, totals
 from namespace_server.directory.gc.restored_versions import put_back_named
 from namespace_server.directory.gc.scan_state import (
     Choice,
     choose_locations,
-    read_seen,
-    seen_after,
-    write_seen,
+    read_scan_state,
+    scan_state_after,
+    write_scan_state,
 )
-from namespace_server.directory.gc.settings import CollectionSettings
-from namespace_server.directory.gc.store_dates import StoreDates, date_limits
-from namespace_server.directory.gc.table_retention import find_superseded
+from namespace_server.directory.gc.settings import GcSettings
+from namespace_server.directory.gc.table_retention import Superseded, find_superseded
 from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.object_ids import ObjectId, join
@@ -77,24 +82,33 @@ MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.valu
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What a run decides by: the time by the store's clock, the settings, and the oldest catalog version to keep.
+    """What a run decides by.
 
-    `given` are the settings that are set with the fence. `run` is the uuid of the run, empty for an estimate. `dates`
-    are those of the catalog versions that were listed. Versions
-    that `seen` needs are copied.
+    Attributes:
+        run: The uuid of the run; empty for an estimate.
+        now: The time by the store's clock.
+        settings: The settings, with those that are given.
+        given: The settings that are set with the horizon.
+        versions: The versions of the catalog that were listed; those that `seen` needs are copied.
+        dates: When they were written.
+        oldest: The oldest of them to keep.
+        seen: The newest of them.
+        scope: Where it looks.
     """
 
-    now: datetime
-    settings: CollectionSettings
-    given: Mapping[str, str]
-    oldest: int
     run: str
+    now: datetime
+    settings: GcSettings
+    given: Mapping[str, str]
+    versions: Sequence[CatalogVersionFile]
     dates: StoreDates
+    oldest: int
     seen: CatalogSnapshot
+    scope: _Scope
 
     @property
     def horizon(self) -> datetime:
-        """What was written before, and nothing names, goes."""
+        """Unreferenced files written before this are deleted."""
         return self.now - self.settings.grace
 
     @property
@@ -103,12 +117,62 @@ class _Terms:
         return int(self.now.timestamp() * 1_000)
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a run looks: `everywhere`, or where something changed; only at the files of `tables`, if there are any."""
+
+    everywhere: bool
+    tables: Collection[ObjectId]
+
+
+def _terms(
+    run: str,
+    now: datetime,
+    settings: GcSettings,
+    given: Mapping[str, str],
+    versions: Sequence[CatalogVersionFile],
+    seen: CatalogSnapshot,
+    scope: _Scope,
+) -> _Terms:
+    oldest = oldest_to_keep(versions, settings, now, seen.collector.oldest)
+    return _Terms(run, now, settings, given, versions, StoreDates(versions, now), oldest, seen, scope)
+
+
+@dataclass(slots=True)
+class _Marked:
+    """What a run found on the version of the catalog that has its horizon.
+
+    Attributes:
+        snapshot: That version.
+        history: What goes of the catalog's own history, versions first.
+        problems: Why others of its versions, or its rows, were not judged; by location.
+        choice: The locations at which it looked.
+        expired: Tells which manifests are of expired versions.
+        mark: The mark phase.
+        result: What that found.
+    """
+
+    snapshot: CatalogSnapshot
+    history: list[Removal]
+    problems: Mapping[str, str]
+    choice: Choice
+    expired: ExpiredVersions
+    mark: Mark
+    result: MarkResult
+
+    def removals(self) -> Iterator[Removal]:
+        """What goes, manifests before their files: a version that is listed can be read."""
+        ordered = sorted(self.result.orphans, key=lambda orphan: (orphan.kind not in MANIFEST_KINDS, orphan.path))
+        yield from self.history
+        yield from (Removal(each.path, each.size, each.written, each.reason) for each in ordered if each.is_owned)
+
+
 class Collector:
-    """Collects one catalog. Several runs at one time, in any processes, are safe: each removes garbage only.
+    """Collects the garbage of one catalog. Several runs at one time, in any processes, are safe: each removes garbage.
 
     `settle` is the pause before what was written meanwhile is looked for again. `sleep` waits for a number of seconds,
-    `clock` tells the time of a run (`store_time`). `progress` is told the phases of a run: fence, list, mark, confirm,
-    plan, sweep, close.
+    `clock` tells the time of a run (`store_time`). `progress` is told the phases of a run: horizon, list, mark,
+    confirm, plan, delete, close.
     """
 
     def __init__(
@@ -135,7 +199,7 @@ class Collector:
         *,
         everywhere: bool = True,
         tables: Collection[ObjectId] = (),
-    ) -> CollectionReport:
+    ) -> GcReport:
         """Remove what nothing needs. A crash at any moment leaves a catalog that is whole; the next run goes on.
 
         Args:
@@ -148,67 +212,56 @@ class Collector:
         Raises:
             ValueError: A setting is unknown or wrong, or a table is at a place that the catalog did not choose.
             TableNotFoundError: One of `tables` does not exist (4).
-            CollectionStopped: The store's clock is wrong.
-            BatchUnknown, CatalogBusy: The fence may not be committed; nothing was removed.
+            UnsupportedOperationError: Another implementation made the catalog, and it is not adopted (0).
+            GcStopped: The store's clock is wrong.
+            BatchUnknown, CatalogBusy: The horizon may not be committed; nothing was removed.
             CatalogDamaged, CatalogTooNew: The rows of the catalog cannot be read.
             ReferenceNotFound: There is no catalog, or another run removed catalog versions meanwhile.
             StorageError: The store failed. What was removed was garbage.
         """
         snapshot = self._newest()
+        require_managed(snapshot)
         _check_owned(snapshot, tables)
         run = str(uuid.uuid4())
         settings = settings_of(snapshot, given)
         versions = list_catalog_versions(self._store)
-        sweep = Sweep(self._store, snapshot, versions[-1].meta.path, budget or Budget(), self._progress)
+        deleter = Deleter(self._store, snapshot, versions[-1].meta.path, budget or Budget(), self._progress)
         runs = list_runs(self._store)
-        complete = sweep.carry_out(runs.unfinished)
+        complete = deleter.carry_out(runs.unfinished)
         now = self._clock(self._store, run)
-        oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
-        terms = _Terms(now, settings, given or {}, oldest, run, StoreDates(versions, now), snapshot)
-        expired = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
+        terms = _terms(run, now, settings, given or {}, versions, snapshot, _Scope(everywhere, tables))
+        superseded = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
-        self._progress("fence")
-        fenced = self._commit(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
-        history, problem = self._history(versions, fenced, terms)
-        choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
-        gone = self._expired(fenced, terms.horizon)
-        search = self._search(fenced, terms.horizon, gone, choice, tables)
-        search.look()
-        found = search.report()
-        if found.orphans:
+        self._progress("horizon")
+        after_horizon = self._commit(partial(_with_horizon, terms=terms), table_metadata=HORIZON_METADATA)
+        marked = self._mark(after_horizon, terms)
+        if marked.result.orphans:
             self._progress("confirm")
             self._sleep(self._settle.total_seconds())
-            search.look_again()
-            found = search.report()
-        put_back_named(self._store, fenced, self._table.kept, self._commit)
-        quarantined = find_quarantined(self._store, fenced, terms.horizon, now)
+            marked.mark.look_again()
+            marked.result = marked.mark.report()
+        put_back_named(self._store, after_horizon, self._table.kept, self._commit)
         self._progress("plan")
-        plans = store_plans(self._store, run, [*history, *removals_of(found), *quarantined])
-        complete = sweep.carry_out(plans) and complete
-        search.remove_empty_directories()
-        sweep.forget(runs.finished_before(now - _PLANS_KEPT))
+        plans = store_plans(self._store, run, self._removals(marked, terms))
+        complete = deleter.carry_out(plans) and complete
+        marked.mark.remove_empty_directories()
+        deleter.forget(runs.finished_before(now - _PLANS_KEPT))
         self._progress("close")
-        purged = self._close(fenced, terms.now_ms)
-        if search.deleted_branches:
-            self._commit(partial(_forget, heads=tuple(search.deleted_branches)))
+        purged = self._close(after_horizon, terms.now_ms)
+        if marked.mark.deleted_branches:
+            self._commit(partial(_forget, heads=tuple(marked.mark.deleted_branches)))
         if not tables:
-            write_seen(self._store, seen_after(choice, search, found, gone.waiting, now))
-        swept = sweep.swept
-        return CollectionReport(
-            root=self._store.uri,
-            run=run,
-            catalog_version=found.catalog_version,
-            horizon=terms.horizon,
-            oldest=fenced.collector.oldest,
-            settings=settings.as_texts(),
-            removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
-            kept=tuple(swept.kept),
-            refused=swept.refused,
+            state = scan_state_after(marked.choice, marked.mark, marked.result, marked.expired.waiting, now)
+            write_scan_state(self._store, state)
+        report = self._report(marked, terms, superseded, self._table.current)
+        done = deleter.outcome
+        return replace(
+            report,
+            removed={reason: Total(files, done.sizes[reason]) for reason, files in sorted(done.files.items())},
+            kept=tuple(done.kept),
+            refused=done.refused,
             purged=purged,
-            **_rest_of(found, gone.problems | problem | expired.problems | sweep.damaged, terms, fenced),
-            expired=expired.total,
-            left_out=len(choice.left_out),
-            left_behind=find_left_behind(self._store, self._table.current, search.removed),
+            not_judged={**deleter.damaged, **report.not_judged},
             complete=complete,
         )
 
@@ -217,42 +270,85 @@ class Collector:
         given: Mapping[str, str] | None = None,
         now: datetime | None = None,
         *,
+        older_than: timedelta | None = None,
         everywhere: bool = True,
         tables: Collection[ObjectId] = (),
-    ) -> CollectionReport:
-        """What `collect` would remove at the time `now` of the machine's clock. Writes nothing. Raises as `collect`."""
+    ) -> GcReport:
+        """What `collect` would remove at the time `now` of the machine's clock, with the single files. Writes nothing.
+
+        Only over an external manifest store does reading finish commits that are decided. `older_than` takes the place
+        of `gc.uncommitted.grace`, and may be any duration. `tables` may be at places that the catalog did not choose,
+        and the catalog one that is not adopted: then the report says what nothing needs, and that it stays. Raises as
+        `collect`, except for what is of writing.
+        """
         snapshot = self._newest()
-        _check_owned(snapshot, tables)
         settings = settings_of(snapshot, given)
+        settings = settings if older_than is None else replace(settings, grace=older_than)
         now = now or datetime.now(UTC)
         versions = list_catalog_versions(self._store)
-        oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
-        terms = _Terms(now, settings, {}, oldest, "", StoreDates(versions, now), snapshot)
+        terms = _terms("", now, settings, {}, versions, snapshot, _Scope(everywhere, tables))
+        marked = self._mark(snapshot.apply(_with_horizon(snapshot, terms)), terms)
         superseded = find_superseded(self._store, snapshot, settings, now)
-        fenced = snapshot.apply(_fence(snapshot, terms))
-        history, problem = self._history(versions, fenced, terms)
-        choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
-        gone = self._expired(fenced, terms.horizon)
-        search = self._search(fenced, terms.horizon, gone, choice, tables)
-        search.look()
-        found = search.report()
-        quarantined = find_quarantined(self._store, fenced, terms.horizon, now)
-        return CollectionReport(
+        report = self._report(marked, terms, superseded, snapshot)
+        removed = totals((item.reason, item.size) for item in self._removals(marked, terms))
+        return replace(report, removed=removed, marked=marked.result)
+
+    def _mark(self, after_horizon: CatalogSnapshot, terms: _Terms) -> _Marked:
+        """Look at the history of the catalog and at its tables, on the version that has the horizon."""
+        history, problems = self._history(after_horizon, terms)
+        choice = self._choose(after_horizon, terms)
+        expired = ExpiredVersions(
+            self._store, after_horizon, partial(removed_rows, self._table, after_horizon), terms.horizon
+        )
+        mark = Mark(
+            self._store,
+            self._table,
+            after_horizon,
+            terms.horizon,
+            terms.scope.tables,
+            expired=expired,
+            deleted=lambda: expired.removed,
+            purging=purging_locations(after_horizon),
+            left_out=choice.left_out,
+            known=choice.known,
+            progress=self._progress,
+        )
+        mark.look()
+        return _Marked(after_horizon, history, problems, choice, expired, mark, mark.report())
+
+    def _removals(self, marked: _Marked, terms: _Terms) -> Iterator[Removal]:
+        """All that goes; nothing of a catalog that is not adopted."""
+        if not marked.snapshot.managed:
+            return
+        yield from marked.removals()
+        yield from find_quarantined(self._store, marked.snapshot, terms.horizon, terms.now)
+
+    def _report(self, marked: _Marked, terms: _Terms, superseded: Superseded, newest: CatalogSnapshot) -> GcReport:
+        """What was found, as long as nothing is removed."""
+        found = marked.result
+        young = [(orphan.path, orphan.size) for orphan in found.young if orphan.judged_by >= terms.horizon]
+        held = [orphan for orphan in found.young if orphan.judged_by < terms.horizon]
+        return GcReport(
             root=self._store.uri,
-            run="",
+            run=terms.run,
             catalog_version=found.catalog_version,
             horizon=terms.horizon,
-            oldest=fenced.collector.oldest,
-            settings=settings.as_texts(),
-            removed=_totals([*history, *removals_of(found), *quarantined]),
+            oldest=marked.snapshot.collector.oldest,
+            settings=terms.settings.as_texts(),
+            removed={},
             kept=(),
             refused={},
-            purged=tuple(sorted(purging_locations(fenced))),
-            **_rest_of(found, gone.problems | problem | superseded.problems, terms, fenced),
+            purged=tuple(sorted(purging_locations(marked.snapshot))),
+            too_young=Total(len(young), sum(size for _, size in young)),
+            held=totals((orphan.path.partition("/")[0], orphan.size) for orphan in held),
+            purges_held=purges_held(marked.snapshot, terms.settings.dropped_window, terms.now_ms),
+            not_judged={**marked.expired.problems, **marked.problems, **superseded.problems, **found.not_judged},
             expired=superseded.total,
-            left_out=len(choice.left_out),
-            left_behind=find_left_behind(self._store, snapshot, search.removed),
+            left_out=len(marked.choice.left_out),
+            left_behind=find_left_behind(self._store, newest, marked.mark.removed),
+            unknown=len(found.unknown),
             complete=True,
+            marked=None,
         )
 
     def _commit(
@@ -272,53 +368,30 @@ class Collector:
         snapshot = self._table.refresh_by_listing()
         if not snapshot.version:
             raise ReferenceNotFound(f"{self._store.object_uri(MANIFEST_TABLE)}: expected a catalog, found none")
-        require_managed(snapshot)
         return snapshot
 
-    def _history(
-        self, versions: Sequence[CatalogVersionFile], fenced: CatalogSnapshot, terms: _Terms
-    ) -> tuple[list[Removal], dict[str, str]]:
+    def _history(self, after_horizon: CatalogSnapshot, terms: _Terms) -> tuple[list[Removal], dict[str, str]]:
         """What goes of the catalog's own history, versions first, and why others, or its rows, were not judged."""
-        superseded, ahead = superseded_versions(versions, fenced.collector.oldest), dated_ahead(versions, terms.now)
         try:
-            unnamed = unnamed_files(self._store, versions, fenced, terms.horizon, terms.settings.grace)
+            require_managed(after_horizon)  # an estimate may be of another implementation's catalog
+        except UnsupportedOperationError as error:
+            return [], {MANIFEST_TABLE: str(error)}
+        superseded = superseded_versions(terms.versions, after_horizon.collector.oldest)
+        ahead = dated_ahead(terms.versions, terms.now)
+        try:
+            unnamed = unnamed_files(self._store, terms.versions, after_horizon, terms.horizon, terms.settings.grace)
         except (CorruptFile, UnsupportedFeature) as error:
             return superseded, {**ahead, MANIFEST_TABLE: str(error)}
         return [*superseded, *unnamed], ahead
 
-    def _choose(self, fenced: CatalogSnapshot, terms: _Terms, *, everywhere: bool) -> Choice:
-        seen = {} if everywhere else read_seen(self._store)
+    def _choose(self, after_horizon: CatalogSnapshot, terms: _Terms) -> Choice:
+        seen = {} if terms.scope.everywhere or terms.scope.tables else read_scan_state(self._store)
         every = terms.settings.look_every
-        return choose_locations(self._store, fenced, seen, now=terms.now, horizon=terms.horizon, every=every)
+        return choose_locations(self._store, after_horizon, seen, now=terms.now, horizon=terms.horizon, every=every)
 
-    def _expired(self, fenced: CatalogSnapshot, horizon: datetime) -> ExpiredVersions:
-        return ExpiredVersions(self._store, fenced, partial(removed_rows, self._table, fenced), horizon)
-
-    def _search(
-        self,
-        fenced: CatalogSnapshot,
-        horizon: datetime,
-        expired: ExpiredVersions,
-        choice: Choice,
-        tables: Collection[ObjectId],
-    ) -> Search:
-        return Search(
-            self._store,
-            self._table,
-            fenced,
-            horizon,
-            tables,
-            expired=expired,
-            deleted=lambda: expired.removed,
-            purging=purging_locations(fenced),
-            left_out=choice.left_out,
-            known=choice.known,
-            progress=self._progress,
-        )
-
-    def _close(self, fenced: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:
+    def _close(self, after_horizon: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:
         """End the purges whose locations are empty; returns these."""
-        empty = {location for location in purging_locations(fenced) if not self._has_files(location)}
+        empty = {location for location in purging_locations(after_horizon) if not self._has_files(location)}
         if not empty:
             return ()
         self._commit(partial(conclude_purges, empty=empty, now_ms=now_ms))
@@ -329,9 +402,9 @@ class Collector:
         return any(is_of_table(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
 
 
-def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
-    """The changes of the fence: the horizon, the oldest kept version, leases that end, and tables that are purged."""
-    fence = plan_fence(
+def _with_horizon(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
+    """The changes by which a run begins: horizon, oldest kept version, leases that end, and tables that are purged."""
+    horizon = move_horizon(
         snapshot,
         horizon=int(terms.horizon.timestamp()),
         oldest=oldest_allowed(snapshot, terms.oldest, terms.seen),
@@ -342,7 +415,7 @@ def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
     dated = date_limits(snapshot, terms.dates)
     known = snapshot.apply(dated) if dated else snapshot
     purges = claim_purges(known, terms.settings.dropped_window, terms.now_ms)
-    return fence.then(dated, end_leases(known, terms.now_ms), purges)
+    return horizon.then(dated, end_leases(known, terms.now_ms), purges)
 
 
 def _forget(snapshot: CatalogSnapshot, heads: Collection[VersionEntry]) -> Changes:
@@ -360,38 +433,11 @@ def _check_owned(snapshot: CatalogSnapshot, tables: Collection[ObjectId]) -> Non
             raise ValueError(f"table {join(table_id)}: the catalog did not choose {table.location}: nothing of it goes")
 
 
-def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> CollectionSettings:
+def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> GcSettings:
     """The settings of a catalog, with those that are given. Raises `ValueError` for one of these.
 
     Stored settings of later releases count for those alone.
     """
-    known = CollectionSettings().as_texts()
+    known = GcSettings().as_texts()
     stored = {name: text for name, text in snapshot.collector.settings.items() if name in known}
-    return CollectionSettings().with_texts({**stored, **(given or {})})
-
-
-def removals_of(found: OrphanReport) -> list[Removal]:
-    """What goes, manifests first: a version that is listed can be read."""
-    ordered = sorted(found.orphans, key=lambda orphan: (orphan.kind not in MANIFEST_KINDS, orphan.path))
-    return [Removal(orphan.path, orphan.size, orphan.written, orphan.reason) for orphan in ordered]
-
-
-def _totals(removals: Iterable[Removal]) -> dict[str, Total]:
-    """Files and bytes by reason."""
-    found: dict[str, Total] = {}
-    for item in removals:
-        before = found.get(item.reason, Total(0, 0))
-        found[item.reason] = Total(before.files + 1, before.size + item.size)
-    return dict(sorted(found.items()))
-
-
-def _rest_of(found: OrphanReport, problem: Mapping[str, str], terms: _Terms, fenced: CatalogSnapshot) -> dict[str, Any]:
-    young = [orphan for orphan in found.young if orphan.judged_by >= terms.horizon]
-    held = [orphan for orphan in found.young if orphan.judged_by < terms.horizon]
-    return {
-        "too_young": Total(len(young), sum(orphan.size for orphan in young)),
-        "held": by_location(held),
-        "purges_held": purges_held(fenced, terms.settings.dropped_window, terms.now_ms),
-        "not_judged": {**problem, **found.not_judged},
-        "unknown": len(found.unknown),
-    }
+    return GcSettings().with_texts({**stored, **(given or {})})

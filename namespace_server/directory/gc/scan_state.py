@@ -1,4 +1,4 @@
-"""What runs saw at each location, so that a later one looks only where something may go (rule G26).
+"""The scan state: what runs saw at each location, so that a later one looks only where something may go (rule G26).
 
     _staging/gc/locations    the locations of tables and of dropped tables; written anew by each run
 
@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from lance_core.cleanup.survey import KnownFiles, list_known
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.gc.mark import Search
-from namespace_server.directory.gc.mark_report import OrphanReport
+from namespace_server.directory.gc.mark import Mark
+from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, PURGED, VersionEntry
-from namespace_server.directory.model.root_layout import SEEN_LOCATIONS
+from namespace_server.directory.model.root_layout import SCAN_STATE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 NEVER: Final = 2**62
@@ -32,7 +32,7 @@ _FORMAT: Final = b"2"
 _CHECK: Final = sha256().digest_size
 
 
-class SeenLocation(NamedTuple):
+class ScannedLocation(NamedTuple):
     """What a run saw at a location.
 
     Attributes:
@@ -76,27 +76,27 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def read_seen(store: ObjectStore) -> dict[str, SeenLocation]:
+def read_scan_state(store: ObjectStore) -> dict[str, ScannedLocation]:
     """What the last run saw, by location; nothing if there was none or what it wrote is damaged. One request."""
-    data = store.find(SEEN_LOCATIONS)
+    data = store.find(SCAN_STATE)
     if data is None or sha256(data[_CHECK:]).digest() != data[:_CHECK]:
         return {}
     table = pa.ipc.open_file(pa.py_buffer(data[_CHECK:])).read_all()
     if not table.schema.equals(_SCHEMA, check_metadata=True):
         return {}
     locations, *columns = (column.to_pylist() for column in table.columns)
-    return {location: SeenLocation(*values) for location, *values in zip(locations, *columns, strict=True)}
+    return {location: ScannedLocation(*values) for location, *values in zip(locations, *columns, strict=True)}
 
 
-def write_seen(store: ObjectStore, seen: Mapping[str, SeenLocation]) -> None:
+def write_scan_state(store: ObjectStore, seen: Mapping[str, ScannedLocation]) -> None:
     """Replace what the last run saw. Raises `StorageError`."""
-    columns = zip(*seen.values(), strict=True) if seen else [()] * len(SeenLocation._fields)
+    columns = zip(*seen.values(), strict=True) if seen else [()] * len(ScannedLocation._fields)
     arrays = [pa.array(list(values), kind.type) for values, kind in zip((list(seen), *columns), _SCHEMA, strict=True)]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
     body = sink.getvalue().to_pybytes()
-    store.put(SEEN_LOCATIONS, sha256(body).digest() + body, durable=False)
+    store.put(SCAN_STATE, sha256(body).digest() + body, durable=False)
 
 
 @dataclass(slots=True)
@@ -110,14 +110,14 @@ class Choice:
     """
 
     rows: dict[str, bytes]
-    left_out: dict[str, SeenLocation] = field(default_factory=dict)
+    left_out: dict[str, ScannedLocation] = field(default_factory=dict)
     known: dict[str, KnownFiles] = field(default_factory=dict)
 
 
 def choose_locations(
     store: ObjectStore,
     snapshot: CatalogSnapshot,
-    seen: Mapping[str, SeenLocation],
+    seen: Mapping[str, ScannedLocation],
     *,
     now: datetime,
     horizon: datetime,
@@ -145,10 +145,10 @@ def choose_locations(
     return choice
 
 
-def seen_after(
-    choice: Choice, search: Search, found: OrphanReport, waiting: Iterable[str], now: datetime
-) -> dict[str, SeenLocation]:
-    """What is known of all locations after a run that looked at all of `choice` but those that it left out.
+def scan_state_after(
+    choice: Choice, mark: Mark, found: MarkResult, waiting: Iterable[str], now: datetime
+) -> dict[str, ScannedLocation]:
+    """The scan state to store after a run that looked at all of `choice` but those that it left out.
 
     At the locations that are `waiting`, and where something was found, the next run looks again.
     """
@@ -159,12 +159,12 @@ def seen_after(
         due[location] = min(due.get(location, NEVER), int(orphan.judged_by.timestamp()))
     seconds = int(now.timestamp())
     looked = {
-        location: SeenLocation(
+        location: ScannedLocation(
             rows,
-            *search.listings.get(location, NOT_LISTED),
+            *mark.listings.get(location, NOT_LISTED),
             seconds,
             due.get(location, NEVER),
-            location in search.naming_others,
+            location in mark.naming_others,
         )
         for location, rows in choice.rows.items()
         if location not in choice.left_out

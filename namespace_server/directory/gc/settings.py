@@ -1,4 +1,4 @@
-"""What a collection keeps, and for how long: settings of the catalog, with floors."""
+"""What garbage collection keeps, and for how long: settings of the catalog, with floors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from namespace_server.durations import format_duration, parse_duration
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionSettings:
+class GcSettings:
     """The settings of a catalog.
 
     Attributes:
@@ -35,7 +35,7 @@ class CollectionSettings:
     tables_count: int | None = None
     look_every: timedelta = timedelta(days=7)
 
-    def with_texts(self, texts: Mapping[str, str]) -> CollectionSettings:
+    def with_texts(self, texts: Mapping[str, str]) -> GcSettings:
         """These settings with others for those that `texts` names. Raises `ValueError` for a name or value."""
         changed: dict[str, Any] = {}
         for name, text in texts.items():
@@ -83,4 +83,4 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "gc.tables.count": _Setting("tables_count", None, read_count, _or_off(str)),
     "gc.orphans.every": _Setting("look_every", timedelta(days=1), parse_duration, format_duration),
 }
-assert {setting.field for setting in _SETTINGS.values()} == {field.name for field in fields(CollectionSettings)}
+assert {setting.field for setting in _SETTINGS.values()} == {field.name for field in fields(GcSettings)}

@@ -19,7 +19,7 @@ from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.gc.lost_versions import references_of
-from namespace_server.directory.gc.settings import CollectionSettings
+from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.manifest_table.store_clock import MOST_APART
 from namespace_server.directory.model.entries import (
     EXPIRING,
@@ -114,16 +114,14 @@ class Superseded:
         return Superseded({table_id: found for table_id, found in rows.items() if found[0]}, self.problems)
 
 
-def kept_of(snapshot: CatalogSnapshot, table_id: ObjectId, settings: CollectionSettings) -> Kept | None:
+def kept_of(snapshot: CatalogSnapshot, table_id: ObjectId, settings: GcSettings) -> Kept | None:
     """What is kept of a table; None if all is. Raises `ValueError` for a property that is wrong."""
     age = stated(snapshot, table_id, TABLES_AGE, read_age, settings.tables_age)
     count = stated(snapshot, table_id, TABLES_COUNT, read_count, settings.tables_count)
     return None if age is None and count is None else Kept(age or LEAST_AGE, count or 1)
 
 
-def find_superseded(
-    store: ObjectStore, snapshot: CatalogSnapshot, settings: CollectionSettings, now: datetime
-) -> Superseded:
+def find_superseded(store: ObjectStore, snapshot: CatalogSnapshot, settings: GcSettings, now: datetime) -> Superseded:
     """The rows of versions that nothing keeps at the time `now` of the store. Raises `StorageError`.
 
     Never a head, one that a tag names or a branch began from, one in an open record, one that a job reads (G11), or one

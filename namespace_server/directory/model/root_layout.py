@@ -7,10 +7,10 @@ _staging/foreign/<uuid>.<number>/<former key>     unmanaged files in quarantine 
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/turns/<uuid>                             a server that loses slots asks for a turn (`turns`)
-_staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
+_staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a run, what it deletes, and what is done
 _staging/gc/<run uuid>/expiring/<uuid>/<former key>   manifests that a run removes if no reference names them (G17)
 _staging/gc/periods/<number>                      a server collects in this period
-_staging/gc/locations                               what collections saw at each location
+_staging/gc/locations                             what runs saw at each location (scan state)
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/backup.json                              when the root was last backed up (`backup_note`)
@@ -34,12 +34,12 @@ QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 TURN_REQUESTS: Final = f"{STAGING}/turns"
-COLLECTION: Final = f"{STAGING}/gc"
-COLLECTION_PERIODS: Final = f"{COLLECTION}/periods"
-SEEN_LOCATIONS: Final = f"{COLLECTION}/locations"
-KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
+GC_RUNS: Final = f"{STAGING}/gc"
+COLLECTION_PERIODS: Final = f"{GC_RUNS}/periods"
+SCAN_STATE: Final = f"{GC_RUNS}/locations"
+KEPT_VERSIONS: Final = f"{GC_RUNS}/kept"
 EXPIRING: Final = "expiring"
-"""Where a collection keeps copies of manifests that it is removing, below the key of its run."""
+"""Where a run keeps copies of manifests that it is deleting, below its own key."""
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 BACKUP_NOTE: Final = f"{STAGING}/backup.json"
 RESTORE_CLAIM: Final = f"{STAGING}/restore.json"
@@ -81,9 +81,9 @@ def is_bundle(key: str) -> bool:
     return _BUNDLE.fullmatch(key) is not None
 
 
-def collection_key(run: str, name: str) -> str:
-    """The key of the object `name` of the collection with the uuid `run`."""
-    return f"{COLLECTION}/{run}/{name}"
+def gc_run_key(run: str, name: str) -> str:
+    """The key of the object `name` of the garbage collection run with the uuid `run`."""
+    return f"{GC_RUNS}/{run}/{name}"
 
 
 def kept_version_key(version: int) -> str:
@@ -97,7 +97,7 @@ def probe_key(name: str) -> str:
 
 
 def scratch_directory(first: str, second: str) -> str:
-    """A directory for objects that are removed at once, and by a collection if their writer died; two new uuids."""
+    """A directory for objects that are removed at once, or as garbage if their writer died; two new uuids."""
     return f"{STAGING}/{first}/{second}"
 
 

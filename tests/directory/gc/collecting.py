@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from namespace_server.directory.gc.report import CollectionReport
+from namespace_server.directory.gc.report import GcReport
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.collector_rows import IntentEntry
 from namespace_server.directory.model.entries import TOMBSTONES, Changes, VersionEntry, changes_of
@@ -43,7 +43,7 @@ def _older(intent: IntentEntry, seconds: int) -> IntentEntry:
     return replace(intent, chains=chains, until_ms=until_ms, set_in=0)
 
 
-def collect(ground: Ground, settings: Mapping[str, str] | None = None) -> CollectionReport:
+def collect(ground: Ground, settings: Mapping[str, str] | None = None) -> GcReport:
     """One run, without a pause."""
     return Collector(ground.catalog, settle=timedelta(0)).collect(settings)
 

@@ -23,7 +23,7 @@ from namespace_server.directory.gc.history import (
     unnamed_files,
 )
 from namespace_server.directory.gc.plan import unfinished_plans
-from namespace_server.directory.gc.settings import CollectionSettings
+from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
@@ -33,7 +33,7 @@ from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 T = ["g", "t"]
-GRACE = CollectionSettings().grace.total_seconds()
+GRACE = GcSettings().grace.total_seconds()
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 
 
@@ -49,14 +49,14 @@ def version(number: int, hours_ago: float) -> CatalogVersionFile:
 )
 def test_versions_are_kept_by_count_and_by_when_they_were_superseded(count: int, age: float, oldest: int) -> None:
     versions = [version(1, 20), version(2, 10), version(3, 5.5), version(4, 4.5), version(5, 0.5)]
-    settings = CollectionSettings(catalog_age=timedelta(hours=age), catalog_count=count)
+    settings = GcSettings(catalog_age=timedelta(hours=age), catalog_count=count)
     assert oldest_to_keep(versions, settings, NOW) == oldest
     assert oldest_to_keep(versions[:1], settings, NOW) == 1
     assert oldest_to_keep([], settings, NOW) == 1
 
 
 def test_a_version_that_is_dated_before_its_predecessor_counts_as_young_as_the_next_one() -> None:
-    settings = CollectionSettings(catalog_age=timedelta(hours=1), catalog_count=1)
+    settings = GcSettings(catalog_age=timedelta(hours=1), catalog_count=1)
     back = version(3, 9_999)
     assert oldest_to_keep([version(1, 20), version(2, 10), back, version(4, 0.5)], settings, NOW) == 2
     assert oldest_to_keep([version(1, 20), version(2, 10), back, version(4, 5)], settings, NOW) == 4

@@ -37,15 +37,14 @@ from namespace_server.directory.gc.delete import Budget
 from namespace_server.directory.gc.directories import place_of_manifest
 from namespace_server.directory.gc.expired_versions import removed_rows
 from namespace_server.directory.gc.lost_versions import references_of
-from namespace_server.directory.gc.mark_report import EXPIRED, INTERRUPTED, UNNAMED, Total
-from namespace_server.directory.gc.plan import Removal, Swept, read_plan, remove_all, unfinished_plans
+from namespace_server.directory.gc.plan import Deleted, Removal, read_plan, remove_all, unfinished_plans
 from namespace_server.directory.gc.purges import claim_purges
-from namespace_server.directory.gc.report import CollectionReport
+from namespace_server.directory.gc.report import EXPIRED, INTERRUPTED, UNNAMED, GcReport, Total
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.retention import DROPPED_WINDOW
-from namespace_server.directory.model.root_layout import COLLECTION
+from namespace_server.directory.model.root_layout import GC_RUNS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.flipping import open_manifest
@@ -79,7 +78,7 @@ def delete_versions(ground: Ground, first: int, end: int) -> None:
     ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": first, "end_version": end}])
 
 
-def of_tables(report: CollectionReport) -> dict[str, int]:
+def of_tables(report: GcReport) -> dict[str, int]:
     """The number of removed files by reason, without those of the catalog's own history."""
     return {reason: each.files for reason, each in report.removed.items() if "of the catalog" not in reason}
 
@@ -183,7 +182,7 @@ def test_manifests_go_before_what_they_name(two: Ground, monkeypatch: pytest.Mon
     store = FaultStore(LocalStore(two.root, "none"))
     collect(two.again(store))
     assert two.canonical(T) == [5]
-    going = [each.path for each in store.writes if each.verb == "delete" and not each.path.startswith(COLLECTION)]
+    going = [each.path for each in store.writes if each.verb == "delete" and not each.path.startswith(GC_RUNS)]
     manifests = [path.endswith(".manifest") for path in going]
     assert 10 < sum(manifests) < len(manifests)
     assert manifests == sorted(manifests, reverse=True)
@@ -598,9 +597,9 @@ def test_another_object_than_was_planned_is_kept(two: Ground, change: str) -> No
     written = NOW.timestamp() + 2 * (change == "date")
     lost.write_bytes(lost.read_bytes() + b"x" * (change == "size"))
     os.utime(lost, (written, written))
-    swept = Swept()
-    remove_all(two.store, [planned], swept)
-    assert (swept.kept, lost.exists()) == ([planned.path], True)
+    deleted = Deleted()
+    remove_all(two.store, [planned], deleted)
+    assert (deleted.kept, lost.exists()) == ([planned.path], True)
 
 
 def planned_manifest(ground: Ground, version: int) -> Removal:
@@ -612,7 +611,7 @@ def test_a_name_that_may_come_back_is_not_removed_after_it_was_vacant(two: Groun
     planned = planned_manifest(two, 1)
     (two.root / planned.path).unlink()
     store = FaultStore(two.store)
-    remove_all(store, [planned], Swept(), names_come_back=True)
+    remove_all(store, [planned], Deleted(), names_come_back=True)
     assert store.writes == []
 
 
@@ -630,9 +629,9 @@ def test_a_manifest_that_is_replaced_during_its_removal_is_kept(two: Ground, aft
                 path.write_bytes(after)
 
     go_on = store.before(replace)
-    swept = Swept()
-    remove_all(store, [planned], swept, names_come_back=True)
-    assert (swept.kept, swept.refused) == ([planned.path] if after else [], {})
+    deleted = Deleted()
+    remove_all(store, [planned], deleted, names_come_back=True)
+    assert (deleted.kept, deleted.refused) == ([planned.path] if after else [], {})
     assert (path.read_bytes() if path.exists() else None) == after
 
 
@@ -662,7 +661,7 @@ def test_a_plan_that_cannot_be_read_is_not_carried_out(ground: Ground, content: 
 
 
 def test_plans_of_a_run_are_carried_out_in_order(ground: Ground) -> None:
-    plans = [f"{COLLECTION}/{uuid.UUID(int=1)}/plan-{number}" for number in range(12)]
+    plans = [f"{GC_RUNS}/{uuid.UUID(int=1)}/plan-{number}" for number in range(12)]
     for plan in reversed(plans):
         ground.store.put(plan, b"")
     assert unfinished_plans(ground.store) == plans
@@ -693,7 +692,7 @@ def test_what_the_store_refuses_to_remove_stays_and_the_rest_goes(two: Ground) -
     def refuse(verb: str, path: str) -> None:
         if (
             path.endswith(tuple(refused))
-            and COLLECTION not in path
+            and GC_RUNS not in path
             and verb in {"delete", "delete_if", "rename_if_absent"}
         ):
             raise StorageError(f"{path}: permission denied")
@@ -760,7 +759,7 @@ def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
     store = FaultStore(LocalStore(two.root, "none"))
 
     def refuse(verb: str, path: str) -> None:
-        if verb == "put_if_absent" and path.startswith(COLLECTION):
+        if verb == "put_if_absent" and path.startswith(GC_RUNS):
             raise StorageError("no")
 
     store.before(refuse)
@@ -769,7 +768,7 @@ def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
     assert lost.exists()
 
 
-def collect_later(store: ObjectStore) -> CollectionReport:
+def collect_later(store: ObjectStore) -> GcReport:
     """One run as if it were a month from now: the dates of a bucket cannot be changed."""
     catalog = StoredCatalog(store, QUIET)
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
@@ -878,11 +877,42 @@ def test_a_run_looks_at_some_tables_only(two: Ground) -> None:
 def test_a_run_does_not_look_at_tables_of_others(two: Ground) -> None:
     lance.write_dataset(rows(0, 1), str(two.root / "mine"))
     two.call("register_table", id=["g", "m"], location="mine")
-    for run in (Collector(two.catalog).collect, Collector(two.catalog).estimate):
-        with pytest.raises(ValueError, match="did not choose mine"):
-            run(tables=[("g", "m")])
+    collector = Collector(two.catalog)
+    with pytest.raises(ValueError, match="did not choose mine"):
+        collector.collect(tables=[("g", "m")])
+    for run in (collector.collect, collector.estimate):
         with pytest.raises(TableNotFoundError):
             run(tables=[("g", "none")])
+
+
+def test_an_estimate_lists_the_orphans_of_tables_of_others_and_that_they_stay(two: Ground) -> None:
+    lance.write_dataset(rows(0, 1), str(two.root / "mine"))
+    two.call("register_table", id=["g", "m"], location="mine")
+    paths = leave_fragment(two, ["g", "m"]), leave_fragment(two, T)
+    let_pass(two)
+    collector = Collector(two.catalog)
+    report = collector.estimate(tables=[("g", "m"), tuple(T)])
+    assert report.marked is not None
+    found = {orphan.path: (orphan.table, orphan.is_owned) for orphan in report.marked.orphans}
+    assert found == {paths[0]: ("g$m", False), paths[1]: ("g$t", True)}
+    assert report.total.files == 1
+    kept = "orphan, kept: the catalog did not choose the location of its table: g$m  mine/data/"
+    assert [line for line in report.lines() if line.startswith(kept)]
+    everything = collector.estimate()
+    assert everything.marked is not None
+    assert [orphan.path for orphan in everything.marked.orphans] == [paths[1]]
+    assert everything.marked.not_owned == {"mine": "g$m"}
+
+
+@pytest.mark.parametrize(("age", "found"), [(None, 0), (timedelta(days=30), 0), (timedelta(minutes=90), 1)])
+def test_an_estimate_may_judge_by_any_age(two: Ground, age: timedelta | None, found: int) -> None:
+    lost = leave_fragment(two, T)
+    let_pass(two, timedelta(hours=2))
+    report = Collector(two.catalog).estimate(older_than=age)
+    assert report.marked is not None
+    assert [orphan.path for orphan in report.marked.orphans] == [lost] * found
+    assert [orphan.path for orphan in report.marked.young if orphan.kind == "data file"] == [lost] * (1 - found)
+    assert report.total.files == found
 
 
 def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
@@ -894,15 +924,15 @@ def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
     assert collect(two).total.files == 3
     let_pass(two, timedelta(hours=1))
     collect(two)
-    assert files_of(two, COLLECTION) >= set(unfinished)
+    assert files_of(two, GC_RUNS) >= set(unfinished)
     let_pass(two, timedelta(days=2))
     store = FaultStore(LocalStore(two.root, "none"))
     collect(two.again(store))
     gone = [each.path for each in store.writes if each.verb == "delete"]
     for plan in unfinished:  # one without its note would be carried out again
         assert gone.index(plan) < gone.index(plan.replace("/plan-", "/done-"))
-    assert not files_of(two, COLLECTION) & set(unfinished)
-    assert len({path.split("/")[2] for path in files_of(two, COLLECTION)} - {"locations", "kept", "periods"}) == 1
+    assert not files_of(two, GC_RUNS) & set(unfinished)
+    assert len({path.split("/")[2] for path in files_of(two, GC_RUNS)} - {"locations", "kept", "periods"}) == 1
     assert not any((two.root / key).exists() for key in lost)
 
 
@@ -972,16 +1002,22 @@ def test_a_run_ends_when_writers_win_all_races(two: Ground, monkeypatch: pytest.
     assert lost.exists()
 
 
-def test_a_catalog_that_stock_clients_made_is_refused(tmp_path: Path) -> None:
+def test_a_catalog_that_stock_clients_made_is_looked_at_only(tmp_path: Path) -> None:
     stock = lance_namespace.connect("dir", {"root": str(tmp_path)})
     stock.create_namespace(CreateNamespaceRequest(id=["g"]))
-    collector = Collector(Ground(tmp_path).catalog)
-    for run in (collector.collect, collector.estimate):
-        with pytest.raises(UnsupportedOperationError, match="made by another implementation"):
-            run()
+    lance.write_dataset(rows(0, 1), namespace_client=stock, table_id=["g", "t"])
+    ground = Ground(tmp_path)
+    lost = leave_fragment(ground, T)
+    collector = Collector(ground.catalog)
+    with pytest.raises(UnsupportedOperationError, match="made by another implementation"):
+        collector.collect()
+    report = collector.estimate(now=datetime.now(UTC) + timedelta(days=8))
+    assert report.marked is not None
+    assert (report.total.files, [orphan.path for orphan in report.marked.orphans]) == (0, [lost])
+    assert "adopt" in report.not_judged["__manifest"]
 
 
-def purge(ground: Ground, *table: str) -> CollectionReport:
+def purge(ground: Ground, *table: str) -> GcReport:
     ground.call("drop_table", id=list(table), purge=True)
     return collect(ground)
 

@@ -14,7 +14,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.gc.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.gc.plan import unfinished_plans
-from namespace_server.directory.gc.report import CollectionReport
+from namespace_server.directory.gc.report import GcReport
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
 from tests.directory.gc.collecting import forget_history
@@ -64,7 +64,7 @@ def fill(bucket: Bucket, scene: Ground, prefix: str) -> ObjectStore:
     return bucket.store()
 
 
-def collect_later(store: ObjectStore) -> CollectionReport:
+def collect_later(store: ObjectStore) -> GcReport:
     """A run a month from now: the dates of a bucket cannot be changed."""
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
     collector = Collector(StoredCatalog(store, QUIET), settle=timedelta(0), clock=lambda *_: later)

@@ -14,7 +14,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from namespace_server.directory.gc.history import copy_versions, list_catalog_versions, needed_versions
-from namespace_server.directory.gc.report import CollectionReport
+from namespace_server.directory.gc.report import GcReport
 from namespace_server.directory.gc.run import Collector
 from tests.directory.gc.collecting import collect, days_pass, forget_history, let_pass
 from tests.directory.gc.test_mark import leave_fragment
@@ -207,7 +207,7 @@ def test_the_only_manifest_of_a_clone_cannot_be_read(
     assert lance.dataset(str(old.root / "c"), version=3).to_table()["id"].to_pylist() == [20, 21]
 
 
-def run(ground: Ground) -> CollectionReport:
+def run(ground: Ground) -> GcReport:
     """A collection as a server starts it."""
     settings = {"gc.dropped.window": "400d"}
     return Collector(ground.again().catalog, settle=timedelta(0)).collect(settings, everywhere=False)

@@ -31,8 +31,7 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.versions import find_latest, read_manifest
-from namespace_server.directory.gc.mark import find_orphans
-from namespace_server.directory.gc.mark_report import OrphanReport
+from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.model.errors import BatchConflict, BatchUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.breaking import is_promotion
@@ -40,6 +39,7 @@ from tests.directory.gc.unreferenced import (
     check_exact,
     contents,
     expected,
+    find_orphans,
     list_orphans,
     name_of,
     needs,
@@ -343,14 +343,14 @@ def _commit(attempt: Try) -> None:
     ground.catalog.sweep()
 
 
-def look_from_date_of(path: Path, root: Path) -> OrphanReport:
+def look_from_date_of(path: Path, root: Path) -> MarkResult:
     """The report of a search that judges what is older than this file, whose date is a whole second."""
     second = int(path.stat().st_mtime)
     os.utime(path, (second, second))
     return find_orphans(LocalStore(root, "none"), now=datetime.fromtimestamp(second, UTC), older_than=timedelta(0))
 
 
-def look(store: ObjectStore) -> OrphanReport:
+def look(store: ObjectStore) -> MarkResult:
     return find_orphans(store, now=datetime.now(UTC) + timedelta(days=30), older_than=timedelta(days=7))
 
 

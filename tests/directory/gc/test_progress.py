@@ -32,13 +32,13 @@ def test_elsewhere_there_is_a_line_every_thirty_seconds() -> None:
 def test_on_a_terminal_the_line_moves_and_is_gone_at_the_end() -> None:
     stream = Terminal()
     with ProgressLine(stream=stream, clock=lambda: 0.0) as progress:
-        progress("fence")
+        progress("horizon")
         progress("list", 0, 12)
         progress("list", 1, 12)  # too soon
-        progress("sweep", 5, 2_000, "files")
+        progress("delete", 5, 2_000, "files")
     shown = [text for text in re.split(r"\r\x1b\[K", stream.getvalue()) if text]
     empty = "░" * 20
-    assert shown == ["fence", f"{empty} list: 0 of 12 tables", f"{empty} sweep: 5 of 2,000 files"]
+    assert shown == ["horizon", f"{empty} list: 0 of 12 tables", f"{empty} delete: 5 of 2,000 files"]
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
@@ -48,4 +48,4 @@ def test_a_run_tells_its_phases_in_order(ground: Ground) -> None:
     told: list[str] = []
     Collector(ground.catalog, settle=timedelta(0), progress=lambda phase, *_: told.append(phase)).collect()
     once = [phase for phase, before in zip(told, ["", *told], strict=False) if phase != before]
-    assert once == ["fence", "list", "mark", "confirm", "mark", "plan", "sweep", "close"]
+    assert once == ["horizon", "list", "mark", "confirm", "mark", "plan", "delete", "close"]

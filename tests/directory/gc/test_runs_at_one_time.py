@@ -13,11 +13,11 @@ from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.gc import run
-from namespace_server.directory.gc.delete import Budget, Sweep
+from namespace_server.directory.gc.delete import Budget, Deleter
 from namespace_server.directory.gc.plan import StoredRuns, list_runs, unfinished_plans
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.progress import untold
-from namespace_server.directory.model.root_layout import COLLECTION
+from namespace_server.directory.model.root_layout import GC_RUNS
 from tests.directory.gc.collecting import collect, forget_history, let_pass
 from tests.directory.gc.test_collect_tables import T, delete_versions, two
 from tests.directory.tables import Ground
@@ -63,7 +63,7 @@ def late_tag(ground: Ground) -> Callable[[], None]:
 def carry_out(ground: Ground, plans: list[str]) -> None:
     store = LocalStore(ground.root, "none")
     newest = ground.catalog.table.refresh_by_listing()
-    Sweep(store, newest, "", Budget(), untold).carry_out(plans)
+    Deleter(store, newest, "", Budget(), untold).carry_out(plans)
 
 
 @pytest.mark.parametrize("other", ["looks", "goes on with the same plan", "has a plan of its own"])
@@ -92,11 +92,11 @@ def test_a_version_stays_whole_that_is_tagged_while_two_runs_sweep(
     dataset = lance.dataset(str(expired.root / location), version=3)
     dataset.validate()
     assert dataset.to_table().num_rows == 9
-    assert [path.name for path in (expired.root / COLLECTION).glob("*/expiring/**/*.manifest")] == [manifest_name(3)]
+    assert [path.name for path in (expired.root / GC_RUNS).glob("*/expiring/**/*.manifest")] == [manifest_name(3)]
     let_pass(expired)
     collect(expired)
     dataset.validate()
-    assert not list((expired.root / COLLECTION).glob("*/expiring"))
+    assert not list((expired.root / GC_RUNS).glob("*/expiring"))
 
 
 def test_a_manifest_is_not_put_back_once_its_copy_is_gone(expired: Ground) -> None:
@@ -106,7 +106,7 @@ def test_a_manifest_is_not_put_back_once_its_copy_is_gone(expired: Ground) -> No
 
     def hold(verb: str, _path: str) -> None:
         if verb == "list" and not manifest.exists() and not tags.list():
-            for copy in (expired.root / COLLECTION).glob("*/expiring/*/**/*.manifest"):
+            for copy in (expired.root / GC_RUNS).glob("*/expiring/*/**/*.manifest"):
                 copy.unlink()
             tag()
 
@@ -126,7 +126,7 @@ def test_copies_of_a_run_that_died_keep_files_for_a_day(expired: Ground) -> None
     store.before(die)
     with pytest.raises(StorageError, match="killed"):
         collect(expired.again(store))
-    copies = [meta.path for meta in expired.store.list(COLLECTION) if "/expiring/" in meta.path]
+    copies = [meta.path for meta in expired.store.list(GC_RUNS) if "/expiring/" in meta.path]
     assert copies
     collect(expired)
     assert expired.canonical(T) == [5]

@@ -10,10 +10,8 @@ import pytest
 
 from lance_core.storage.local import LocalStore
 from lance_core.versions import find_latest, read_manifest
-from namespace_server.directory.gc.clock import store_time
-from namespace_server.directory.gc.errors import CollectionStopped
-from namespace_server.directory.gc.fence import plan_fence
-from namespace_server.directory.gc.settings import CollectionSettings
+from namespace_server.directory.gc.horizon import GcStopped, move_horizon, store_time
+from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.manifest_table.schema import MANAGED_FLAG, WRITER_FLAGS_KEY
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import changes_of
@@ -47,13 +45,13 @@ def test_a_duration_comes_back_from_its_text(text: str) -> None:
 )
 def test_a_setting_is_refused_by_its_name(name: str, text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=f"{name}.*{problem}"):
-        CollectionSettings().with_texts({name: text})
+        GcSettings().with_texts({name: text})
 
 
 def test_settings_come_back_from_their_texts() -> None:
     days = [timedelta(days=count) for count in (3, 30, 40, 5)]
-    settings = CollectionSettings(days[0], 5 * HOUR, 200, days[1], days[2], 7, days[3])
-    assert CollectionSettings().with_texts(settings.as_texts()) == settings
+    settings = GcSettings(days[0], 5 * HOUR, 200, days[1], days[2], 7, days[3])
+    assert GcSettings().with_texts(settings.as_texts()) == settings
 
 
 def test_settings_stay_in_the_catalog(ground: Ground) -> None:
@@ -79,9 +77,9 @@ def test_the_time_of_a_run_is_that_of_the_store(tmp_path: Path) -> None:
     found = store_time(store, RUN)
     assert abs(found - now) <= timedelta(seconds=2)
     assert found.microsecond == 0
-    with pytest.raises(CollectionStopped, match="less than an hour between them"):
+    with pytest.raises(GcStopped, match="less than an hour between them"):
         store_time(store, RUN, now + 2 * HOUR)
-    with pytest.raises(CollectionStopped, match="less than an hour between them"):
+    with pytest.raises(GcStopped, match="less than an hour between them"):
         store_time(store, RUN, now - 2 * HOUR)
 
 
@@ -119,7 +117,7 @@ def test_the_oldest_kept_version_neither_goes_back_nor_beyond_the_newest(ground:
     snapshot = ground.catalog.snapshot()
     assert snapshot.collector.oldest == snapshot.version > 1
     for wanted in (1, snapshot.version + 1):
-        changes = plan_fence(snapshot, horizon=1, oldest=wanted, run=RUN, now_ms=2_000, settings={})
+        changes = move_horizon(snapshot, horizon=1, oldest=wanted, run=RUN, now_ms=2_000, settings={})
         assert snapshot.apply(changes).collector.oldest == snapshot.version
 
 

@@ -17,10 +17,10 @@ from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.gc.history import copy_versions, list_catalog_versions, needed_versions
-from namespace_server.directory.gc.report import CollectionReport
+from namespace_server.directory.gc.report import GcReport
 from namespace_server.directory.gc.restored_versions import put_back_named
 from namespace_server.directory.gc.run import Collector
-from namespace_server.directory.gc.settings import CollectionSettings
+from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.gc.table_retention import Kept, Superseded, find_superseded, kept_of
 from namespace_server.directory.model.entries import Changes, Participant, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -140,7 +140,7 @@ def test_a_namespace_counts_before_the_one_above_it(ground: Ground) -> None:
     for number, path in enumerate((["a"], ["a", "b"]), 2):
         ground.call("create_namespace", id=path, properties={"gc.tables.count": str(number)})
     ground.call("declare_table", id=["a", "b", "t"])
-    kept = kept_of(ground.catalog.snapshot(), ("a", "b", "t"), CollectionSettings())
+    kept = kept_of(ground.catalog.snapshot(), ("a", "b", "t"), GcSettings())
     assert kept == Kept(timedelta(hours=1), 3)
 
 
@@ -252,7 +252,7 @@ def test_rows_that_were_found_are_compared_with_those_of_the_flip(two: Ground, c
 
     make()
     days_pass(two, 3)
-    settings, now = CollectionSettings(tables_age=timedelta(days=2)), datetime.now(UTC)
+    settings, now = GcSettings(tables_age=timedelta(days=2)), datetime.now(UTC)
     found = find_superseded(two.store, two.catalog.snapshot(), settings, now)
     assert found.total == 4 + 2 + 5
     match change:
@@ -520,7 +520,7 @@ def test_a_run_dies_at_each_of_its_first_writes(two: Ground, tmp_path: Path, fau
         store.fail(fault, nth=number)
         with pytest.raises(Crashed):
             collect(Ground(root, store), TWO_DAYS)
-        report: CollectionReport = collect(Ground(root), TWO_DAYS)
+        report: GcReport = collect(Ground(root), TWO_DAYS)
         assert not report.not_judged
         ground = Ground(root)
         assert versions(ground, T) == versions(ground, U) == [6]

@@ -24,12 +24,11 @@ from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import Cost, CountingStore
 from lance_core.versions import find_latest, read_manifest
-from namespace_server.directory.gc.mark_report import EXPIRED, UNNAMED
-from namespace_server.directory.gc.report import CollectionReport
+from namespace_server.directory.gc.report import EXPIRED, UNNAMED, GcReport
 from namespace_server.directory.gc.run import Collector
-from namespace_server.directory.gc.scan_state import _SCHEMA, choose_locations, read_seen
+from namespace_server.directory.gc.scan_state import _SCHEMA, choose_locations, read_scan_state
 from namespace_server.directory.model.entries import changes_of
-from namespace_server.directory.model.root_layout import SEEN_LOCATIONS
+from namespace_server.directory.model.root_layout import SCAN_STATE
 from tests.directory.gc.collecting import forget_history
 from tests.directory.gc.test_mark import leave_fragment
 from tests.directory.tables import Ground, rows
@@ -38,7 +37,7 @@ from tests.storage.faults import FaultStore
 DAY = timedelta(days=1)
 
 
-def collect_on(ground: Ground, day: float, *, everywhere: bool = False) -> CollectionReport:
+def collect_on(ground: Ground, day: float, *, everywhere: bool = False) -> GcReport:
     """A run so many days from now, by its clock."""
     now = datetime.now(UTC).replace(microsecond=0) + day * DAY
     return Collector(ground.catalog, settle=timedelta(0), clock=lambda *_: now).collect(everywhere=everywhere)
@@ -385,15 +384,15 @@ def test_what_another_release_noted_is_not_read(ground: Ground, schema: pa.Schem
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write(pa.RecordBatch.from_pylist([{name: values.get(name, 0) for name in schema.names}], schema))
     body = sink.getvalue().to_pybytes()
-    ground.store.put(SEEN_LOCATIONS, sha256(body).digest() + body)
-    assert read_seen(ground.store) == {}
+    ground.store.put(SCAN_STATE, sha256(body).digest() + body)
+    assert read_scan_state(ground.store) == {}
 
 
 @pytest.mark.parametrize("damage", [b"", b"damaged", None])
 def test_without_what_was_seen_a_run_looks_everywhere(three: Ground, damage: bytes | None) -> None:
     leave_fragment(three, T)
-    path = three.root / SEEN_LOCATIONS
+    path = three.root / SCAN_STATE
     path.unlink() if damage is None else path.write_bytes(path.read_bytes()[:-3] + damage)
-    assert read_seen(three.store) == {}
+    assert read_scan_state(three.store) == {}
     assert collect_on(three, 1).too_young.files == 1
-    assert len(read_seen(three.store)) == 3
+    assert len(read_scan_state(three.store)) == 3

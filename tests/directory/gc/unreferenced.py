@@ -11,9 +11,10 @@ from typing import Any
 import lance
 
 from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
-from namespace_server.directory.gc.mark import find_orphans
-from namespace_server.directory.gc.mark_report import OrphanReport
+from namespace_server.directory.gc.mark import Mark
+from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.manifest_table.table import ManifestTable
 
 OLD = timedelta(days=7)
@@ -29,19 +30,28 @@ _CLONE = re.compile(r"_staging/[^/]+/[^/]+/.+")
 _STAGED = re.compile(r"_versions/.+\.manifest-.+")
 
 
-def list_orphans(root: Path, *tables: Sequence[str], later: timedelta = LATER) -> OrphanReport:
+def find_orphans(
+    store: ObjectStore, *, now: datetime, older_than: timedelta = OLD, tables: Sequence[Sequence[str]] = ()
+) -> MarkResult:
+    """What the mark phase finds on the newest version of the catalog, of which all versions of tables are kept."""
+    table = ManifestTable(store)
+    mark = Mark(store, table, table.refresh_by_listing(), now - older_than, [tuple(each) for each in tables])
+    mark.look()
+    return mark.report()
+
+
+def list_orphans(root: Path, *tables: Sequence[str], later: timedelta = LATER) -> MarkResult:
     """The report on a root in a directory, or on some tables of it, `later` than now.
 
     Checks that the look wrote nothing, if no table is named: then no server runs.
     """
     before = {} if tables else {path: path.stat().st_mtime_ns for path in root.rglob("*")}
-    wanted = [tuple(table) for table in tables]
-    report = find_orphans(LocalStore(root, "none"), now=datetime.now(UTC) + later, older_than=OLD, tables=wanted)
+    report = find_orphans(LocalStore(root, "none"), now=datetime.now(UTC) + later, tables=tables)
     assert tables or {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
     return report
 
 
-def check_exact(root: Path, *tables: Sequence[str]) -> OrphanReport:
+def check_exact(root: Path, *tables: Sequence[str]) -> MarkResult:
     """The orphans of a quiet root, or of quiet tables, are what is on storage less what pylance needs. The report."""
     report = list_orphans(root, *tables)
     assert not report.not_judged
@@ -52,7 +62,7 @@ def check_exact(root: Path, *tables: Sequence[str]) -> OrphanReport:
     return report
 
 
-def remove(root: Path, report: OrphanReport, *tables: Sequence[str]) -> Rows:
+def remove(root: Path, report: MarkResult, *tables: Sequence[str]) -> Rows:
     """Remove exactly the listed files; all versions are valid and have the rows they had. The rows of each version."""
     before = contents(root, *tables)
     for orphan in report.orphans:
@@ -65,7 +75,7 @@ def remove(root: Path, report: OrphanReport, *tables: Sequence[str]) -> Rows:
     return before
 
 
-def check_and_remove(root: Path, *tables: Sequence[str]) -> OrphanReport:
+def check_and_remove(root: Path, *tables: Sequence[str]) -> MarkResult:
     """`check_exact`, then `remove`. The report."""
     report = check_exact(root, *tables)
     remove(root, report, *tables)

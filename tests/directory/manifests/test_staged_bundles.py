@@ -28,11 +28,11 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.gc.mark import find_orphans
-from namespace_server.directory.gc.mark_report import OrphanReport
+from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.manifests import staged_bundles
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.gc.fences import fence
+from tests.directory.gc.unreferenced import find_orphans
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import QUIET, Ground, as_operation, rows
 from tests.emulators import Emulator
@@ -110,7 +110,7 @@ class Scene:
         refuse_promotion(store, *(f"{self.location(table)}/" for table in tables))
         return Ground(self.root, store)
 
-    def report(self, store: FaultStore | None = None) -> OrphanReport:
+    def report(self, store: FaultStore | None = None) -> MarkResult:
         """What nothing names, a month later."""
         later = datetime.now(UTC) + timedelta(days=30)
         return find_orphans(store or self.bucket(), now=later, older_than=timedelta(days=7))

@@ -23,9 +23,9 @@ from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.backup import verify
 from namespace_server.directory.doctor import Examination
-from namespace_server.directory.gc.mark import find_orphans
 from tests.directory.backup.catalogs import back_up, restore
 from tests.directory.gc.collecting import collect
+from tests.directory.gc.unreferenced import find_orphans
 from tests.directory.invariants import check_progress
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments

@@ -19,13 +19,13 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.apply import WRITER_LIBRARY
 from namespace_server.cli import cli
-from namespace_server.directory.gc.mark import find_orphans
 from namespace_server.directory.manifest_table.schema import COLLECTED, MANAGED_FLAG, READER_FLAGS_KEY, WRITER_FLAGS_KEY
 from namespace_server.directory.model.errors import CatalogTooNew
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.root_check import RootCheck, RootReport
 from namespace_server.directory.root_check.exclusive_writes import Racer, RacerOutcome, what_is_wrong
 from namespace_server.directory.root_check.report import ROOT_FINDINGS
+from tests.directory.gc.unreferenced import find_orphans
 from tests.directory.releases import make_newer
 from tests.directory.root_check.broken_stores import BROKEN
 from tests.directory.tables import Ground
