@@ -53,7 +53,7 @@ from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
-class Mark:
+class MarkPhase:
     """One mark phase, whose first look at the rows is `snapshot`.
 
     Files that were written at or after `cutoff` are too young to be judged, and at a location that an intent names

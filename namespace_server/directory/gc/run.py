@@ -39,7 +39,7 @@ from namespace_server.directory.gc.horizon import (
     move_horizon,
     store_time,
 )
-from namespace_server.directory.gc.mark import Mark
+from namespace_server.directory.gc.mark import MarkPhase
 from namespace_server.directory.gc.plan import Removal, list_runs, store_plans
 from namespace_server.directory.gc.purges import (
     claim_purges,
@@ -104,7 +104,7 @@ class _Terms:
     dates: StoreDates
     oldest: int
     seen: CatalogSnapshot
-    scope: _Scope
+    scope: _RunScope
 
     @property
     def horizon(self) -> datetime:
@@ -118,7 +118,7 @@ class _Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _RunScope:
     """Where a run looks: `everywhere`, or where something changed; only at the files of `tables`, if there are any."""
 
     everywhere: bool
@@ -132,7 +132,7 @@ def _terms(
     given: Mapping[str, str],
     versions: Sequence[CatalogVersionFile],
     seen: CatalogSnapshot,
-    scope: _Scope,
+    scope: _RunScope,
 ) -> _Terms:
     oldest = oldest_to_keep(versions, settings, now, seen.collector.oldest)
     return _Terms(run, now, settings, given, versions, StoreDates(versions, now), oldest, seen, scope)
@@ -157,7 +157,7 @@ class _Marked:
     problems: Mapping[str, str]
     choice: Choice
     expired: ExpiredVersions
-    mark: Mark
+    mark: MarkPhase
     result: MarkResult
 
     def removals(self) -> Iterator[Removal]:
@@ -229,7 +229,7 @@ class Collector:
         runs = list_runs(self._store)
         complete = deleter.carry_out(runs.unfinished)
         now = self._clock(self._store, run)
-        terms = _terms(run, now, settings, given or {}, versions, snapshot, _Scope(everywhere, tables))
+        terms = _terms(run, now, settings, given or {}, versions, snapshot, _RunScope(everywhere, tables))
         superseded = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         self._progress("horizon")
@@ -286,7 +286,7 @@ class Collector:
         settings = settings if older_than is None else replace(settings, grace=older_than)
         now = now or datetime.now(UTC)
         versions = list_catalog_versions(self._store)
-        terms = _terms("", now, settings, {}, versions, snapshot, _Scope(everywhere, tables))
+        terms = _terms("", now, settings, {}, versions, snapshot, _RunScope(everywhere, tables))
         marked = self._mark(snapshot.apply(_with_horizon(snapshot, terms)), terms)
         superseded = find_superseded(self._store, snapshot, settings, now)
         report = self._report(marked, terms, superseded, snapshot)
@@ -300,7 +300,7 @@ class Collector:
         expired = ExpiredVersions(
             self._store, after_horizon, partial(removed_rows, self._table, after_horizon), terms.horizon
         )
-        mark = Mark(
+        mark = MarkPhase(
             self._store,
             self._table,
             after_horizon,

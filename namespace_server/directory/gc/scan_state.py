@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.cleanup.survey import KnownFiles, list_known
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.gc.mark import Mark
+from namespace_server.directory.gc.mark import MarkPhase
 from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, PURGED, VersionEntry
 from namespace_server.directory.model.root_layout import SCAN_STATE
@@ -146,7 +146,7 @@ def choose_locations(
 
 
 def scan_state_after(
-    choice: Choice, mark: Mark, found: MarkResult, waiting: Iterable[str], now: datetime
+    choice: Choice, mark: MarkPhase, found: MarkResult, waiting: Iterable[str], now: datetime
 ) -> dict[str, ScannedLocation]:
     """The scan state to store after a run that looked at all of `choice` but those that it left out.
 

@@ -13,7 +13,7 @@ import lance
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
-from namespace_server.directory.gc.mark import Mark
+from namespace_server.directory.gc.mark import MarkPhase
 from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.manifest_table.table import ManifestTable
 
@@ -35,7 +35,7 @@ def find_orphans(
 ) -> MarkResult:
     """What the mark phase finds on the newest version of the catalog, of which all versions of tables are kept."""
     table = ManifestTable(store)
-    mark = Mark(store, table, table.refresh_by_listing(), now - older_than, [tuple(each) for each in tables])
+    mark = MarkPhase(store, table, table.refresh_by_listing(), now - older_than, [tuple(each) for each in tables])
     mark.look()
     return mark.report()
 
