@@ -12,9 +12,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
-from namespace_server.background.maintenance import MaintenanceSchedule
-from namespace_server.observability.access_log import AccessLog
-from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.background.scheduler import BackgroundJob
+from namespace_server.observability.observation import RequestLog, RequestMetrics, RequestTracing
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.identity import Authenticator
@@ -27,7 +26,6 @@ from namespace_server.rest.service import CatalogService
 from table_data.requests.table_requests import TableRequest
 
 if TYPE_CHECKING:
-    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
@@ -41,13 +39,13 @@ class Application:
         service: CatalogService,
         hosts: Iterable[str],
         origins: Iterable[str],
-        maintenance: MaintenanceSchedule | None = None,
         *,
         near: bool = False,
         proxies: Iterable[str] = (),
     ) -> None:
         self.service = service
-        self._maintenance = maintenance
+        self._jobs: list[BackgroundJob] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self._routes = Router(ROUTES, self.api, service)
         self.api.router.routes.append(documentation.ASSETS)
@@ -79,21 +77,34 @@ class Application:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Accept requests within, and maintain tables; then finish the accepted changes and release the catalog."""
+        """Accept requests within, and run jobs; then finish the accepted changes and release the catalog."""
+        self._loop = asyncio.get_running_loop()
         self.service.start()
-        maintenance = None if self._maintenance is None else asyncio.create_task(self._maintenance.run(self._change))
+        background = self.service.namespace.background
+        for job in self._jobs:
+            background.start(job)
         try:
             yield
         finally:
-            if self._maintenance is not None:
-                self._maintenance.stop()
+            for job in self._jobs:
+                background.stop_soon(job.name)
             await self.service.close()
-            if maintenance is not None:
-                await maintenance
 
-    async def _change(self, operation: str, request: TableRequest) -> Answer:
-        """Commit a change of a table that no client waits for. Raises the namespace errors of the operation."""
-        return await self.service.data.change(operation, request, _no_client)
+    def run_in_background(self, job: BackgroundJob) -> None:
+        """Run a job of the server within `lifespan`, which has not begun."""
+        self._jobs.append(job)
+
+    def change(self, operation: str, request: TableRequest) -> Answer:
+        """Commit a change of a table that no client waits for. Blocking; for threads beside the event loop.
+
+        Raises the namespace errors of the operation.
+        """
+        assert self._loop is not None, "the lifespan has begun"
+
+        async def make() -> Answer:
+            return await self.service.data.change(operation, request, _no_client)
+
+        return asyncio.run_coroutine_threadsafe(make(), self._loop).result()
 
 
 async def _no_client() -> Message:
@@ -109,12 +120,11 @@ def create_app(
     limits: RequestLimits | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
-    access_log: AccessLog | None = None,
-    maintenance: MaintenanceSchedule | None = None,
-    metrics: ServerMetrics | None = None,
+    access_log: RequestLog | None = None,
+    metrics: RequestMetrics | None = None,
     forwarding: Forwarding | None = None,
     read_only: ReadOnlySwitch = NEVER_READ_ONLY,
-    tracing: Tracing | None = None,
+    tracing: RequestTracing | None = None,
     near: bool = False,
     proxies: Iterable[str] = (),
 ) -> Application:
@@ -127,7 +137,6 @@ def create_app(
         hosts: names that requests may address the server by; empty: any.
         origins: origins of web pages that may call the server, besides its own.
         access_log: where to write a line for every request.
-        maintenance: when the tables of the catalog are maintained; None: never.
         metrics: what measures the requests, and is served under `/metrics`; None: nothing does. What it measures of the
             catalog `namespace` reports to it, as its observer.
         forwarding: how changes are handed to other servers of the root; None: never.
@@ -137,4 +146,4 @@ def create_app(
         proxies: addresses and networks of proxies whose headers name the address of the client.
     """
     service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only, tracing)
-    return Application(service, hosts, origins, maintenance, near=near, proxies=proxies)
+    return Application(service, hosts, origins, near=near, proxies=proxies)

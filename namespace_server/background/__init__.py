@@ -1,6 +1,7 @@
-"""Work that a server does beside what it is asked for.
+"""Work that a process does beside what it is asked for.
 
-gc             starts garbage collections, each in a process of its own
-maintenance    maintains tables
+scheduler      when jobs run, how they end, what they report; below the catalog, whose recovery is one of them
+gc             the job that starts garbage collections, each in a process of its own
+maintenance    the job that maintains tables
 periods        which of the servers on a root does the work of a period
 """

@@ -1,4 +1,4 @@
-"""Collections of a catalog, started by a server in processes of their own.
+"""Garbage collections of a catalog, each in a process of its own.
 
 A collection reads the manifests of each table that changed and parses them, which would hold the interpreter of the
 server. Its process can be ended at any moment: the next one goes on.
@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
-from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
-from namespace_server.background.periods import claim_period
+from namespace_server.background.periods import Periods
+from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.model.root_layout import COLLECTION_PERIODS
 from namespace_server.observability.observation import SILENT, CollectionRun, Observer
 from namespace_server.read_only import NEVER_READ_ONLY
@@ -28,16 +28,18 @@ _log = logging.getLogger(__name__)
 
 _LOOK: Final = 600.0
 """Seconds from the start of a server to its first look whether a collection is due, and between two looks."""
-_PAUSE_LOOK: Final = 1.0
+_PAUSE: Final = 0.25
 """Seconds between two looks whether a collection that is under way is to end."""
+_LAST_SECONDS: Final = 10.0
+"""Seconds that a collection is given to end when it is told to; then it is killed."""
 NICENESS: Final = 19
 """Of the process of a collection: it takes what others leave."""
 _LAST_WORDS: Final = 2_000
 
 
 @dataclass(slots=True)
-class CollectionSchedule:
-    """Starts a collection in each period of `interval` seconds, in one of the servers on a root.
+class GarbageCollection:
+    """A job that collects once in each period of `interval` seconds, in one of the servers on a root.
 
     Attributes:
         store: The root of the catalog.
@@ -56,58 +58,48 @@ class CollectionSchedule:
     look: float = _LOOK
     observer: Observer = SILENT
     paused: Callable[[], bool] = NEVER_READ_ONLY.is_on
-    _stopped: threading.Event = field(default_factory=threading.Event, init=False)
-    _thread: threading.Thread | None = field(default=None, init=False)
-    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    name: ClassVar[str] = "gc"
+    at_both_ends: ClassVar[bool] = False
+    _periods: Periods = field(init=False)
 
-    def start(self) -> None:
-        """Begin to look in the background."""
-        self._thread = threading.Thread(target=self._run, name="collections", daemon=True)
-        self._thread.start()
+    def __post_init__(self) -> None:
+        self._periods = Periods(self.store, COLLECTION_PERIODS, self.interval)
 
-    def stop(self) -> None:
-        """End it, and the process of a collection that is under way."""
-        self._stopped.set()
-        process = self._process
-        if process is not None:
-            process.terminate()
-        if self._thread is not None:
-            self._thread.join()
+    def delay(self) -> float:
+        """See `BackgroundJob`."""
+        return self.look
 
-    def _run(self) -> None:
-        tried = -1
-        while not self._stopped.wait(self.look):
-            period = int(time.time()) // self.interval
-            if period == tried or self.paused():
-                continue
-            tried = period
-            try:
-                if claim_period(self.store, COLLECTION_PERIODS, period):
-                    self._collect()
-            except (LanceCoreError, OSError) as error:
-                _log.warning("collection: %s", error)
+    def run(self, stopping: threading.Event) -> JobResult:
+        """Collect, if a period has begun in which no server does; see `BackgroundJob`."""
+        if self.paused() or not self._periods.claim():
+            return JobResult.IDLE
+        return self.collect(stopping)
 
-    def _collect(self) -> None:
+    def collect(self, stopping: threading.Event) -> JobResult:
+        """Collect now, and log what came of it."""
         began = time.monotonic()
         command = [sys.executable, "-m", "namespace_server", "gc", "--changed", "--json", *self.arguments]
-        self._process = subprocess.Popen(  # noqa: S603 - no shell; the arguments are the server's own settings
+        process = subprocess.Popen(  # noqa: S603 - no shell; the arguments are the server's own settings
             command,
             env=os.environ | dict(self.environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
-        output, errors, was_paused = self._await(self._process)
-        if self._stopped.is_set() or was_paused:
-            return
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        ended = self._await(process, stopping)
+        if ended is None:
+            return JobResult.IDLE
+        output, errors = ended
         report = _parsed(output)
         if report is None:
-            _log.warning(
-                "collection failed with status %d: %s", self._process.returncode, errors[-_LAST_WORDS:].strip()
-            )
+            _log.warning("collection failed with status %d: %s", process.returncode, errors[-_LAST_WORDS:].strip())
             self.observer.collection(CollectionRun(None, time.monotonic() - began))
-            return
+            return JobResult.FAILED
+        self._tell(report, time.monotonic() - began)
+        return JobResult.DONE
+
+    def _tell(self, report: Mapping[str, Any], seconds: float) -> None:
         removed = {reason: found["files"] for reason, found in report["removed"].items()}
         size = sum(found["size"] for found in report["removed"].values())
         _log.info("collection: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
@@ -119,22 +111,26 @@ class CollectionSchedule:
                 "collection: %d objects were not removed, the first is %s: %s", len(report["refused"]), path, problem
             )
         self.observer.collection(
-            CollectionRun(
-                report["complete"], time.monotonic() - began, sum(removed.values()), size, len(report["not_judged"])
-            )
+            CollectionRun(report["complete"], seconds, sum(removed.values()), size, len(report["not_judged"]))
         )
 
-    def _await(self, process: subprocess.Popen[str]) -> tuple[str, str, bool]:
-        """What a collection wrote when it has ended, and whether it was ended because nothing is to run now."""
-        was_paused = False
+    def _await(self, process: subprocess.Popen[str], stopping: threading.Event) -> tuple[str, str] | None:
+        """What a collection wrote until its end; None if it was ended because none is to run now."""
         while True:
             try:
-                return *process.communicate(timeout=_PAUSE_LOOK), was_paused
+                return process.communicate(timeout=_PAUSE)
             except subprocess.TimeoutExpired:
-                if self.paused() and not was_paused:
-                    was_paused = True
-                    _log.info("collection: ended, the server is read-only; the next one goes on")
-                    process.terminate()
+                if not stopping.is_set() and not self.paused():
+                    continue
+            if not stopping.is_set():
+                _log.info("collection: ended, the server is read-only; the next one goes on")
+            process.terminate()
+            try:
+                process.communicate(timeout=_LAST_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+            return None
 
 
 def _parsed(output: str) -> dict[str, Any] | None:

@@ -1,42 +1,36 @@
-"""Maintenance in the background of a server."""
+"""Maintenance of the tables of a catalog in the background of a server."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from lance_namespace.errors import LanceNamespaceError
-
-from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
-from namespace_server.answer import Answer
-from namespace_server.background.periods import claim_period
+from namespace_server.background.periods import Periods
+from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
-from namespace_server.maintenance.run import Maintenance
+from namespace_server.maintenance.run import CommitChange, Maintenance
 from namespace_server.read_only import NEVER_READ_ONLY
-from table_data.requests.table_requests import TableRequest
 
 _log = logging.getLogger(__name__)
 
-AsyncTableChange = Callable[[str, TableRequest], Awaitable[Answer]]
-"""As `TableChange`, on the event loop."""
-
 
 @dataclass(slots=True)
-class MaintenanceSchedule:
-    """Maintains the tables of a catalog once in each period, in one of the servers on its root.
+class TableMaintenance:
+    """A job that maintains the tables of a catalog once in each period, in one of the servers on its root.
 
     Periods begin at the multiples of `interval`, in seconds since the epoch. The work of a run is begun within its
-    period. Belongs to one event loop.
+    period.
 
     Attributes:
         store: The root of the catalog.
         table: Its rows.
+        change: Commits the changes.
         interval: Length of a period in seconds.
         defaults: Properties of tables that have none themselves.
         paused: Whether nothing is to be changed now.
@@ -44,56 +38,37 @@ class MaintenanceSchedule:
 
     store: ObjectStore
     table: ManifestTable
+    change: CommitChange
     interval: int
     defaults: Mapping[str, str] = field(default_factory=dict)
     paused: Callable[[], bool] = NEVER_READ_ONLY.is_on
-    _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    name: ClassVar[str] = "maintenance"
+    at_both_ends: ClassVar[bool] = False
+    _periods: Periods = field(init=False)
+    _maintenance: Maintenance = field(init=False)
 
-    async def run(self, change: AsyncTableChange) -> None:
-        """Run until `stop`. What a run meets is logged; nothing is raised."""
-        loop = asyncio.get_running_loop()
+    def __post_init__(self) -> None:
+        self._periods = Periods(self.store, MAINTENANCE_CLAIMS, self.interval, unit=self.interval)
+        self._maintenance = Maintenance(self.store, self.table, self.change, self.defaults)
 
-        def change_from_thread(operation: str, request: TableRequest) -> Answer:
-            async def make() -> Answer:
-                return await change(operation, request)
+    def delay(self) -> float:
+        """See `BackgroundJob`."""
+        return self._periods.until_next()
 
-            return asyncio.run_coroutine_threadsafe(make(), loop).result()
-
-        maintenance = Maintenance(self.store, self.table, change_from_thread, self.defaults, stopped=self._is_stopped)
-        while not await self._is_stopped_within(self.interval - time.time() % self.interval):
-            await asyncio.to_thread(self._run_once, maintenance)
-
-    def stop(self) -> None:
-        """End `run` after the commit that is under way."""
-        self._stopping.set()
-
-    def _is_stopped(self) -> bool:
-        return self._stopping.is_set() or self.paused()
-
-    async def _is_stopped_within(self, seconds: float) -> bool:
-        try:
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
-
-    def _run_once(self, maintenance: Maintenance) -> None:
-        if self.paused():
-            return
-        began = int(time.time()) // self.interval * self.interval
-        try:
-            if claim_period(self.store, MAINTENANCE_CLAIMS, began):
-                _report(maintenance.run(seconds=self.interval))
-        except (LanceCoreError, LanceNamespaceError) as error:
-            _log.warning("maintenance: %s", error)
-        except Exception:  # noqa: BLE001 - the next run comes
-            if not self._stopping.is_set():  # else the catalog is closed, perhaps in the midst of a look at it
-                _log.exception("maintenance failed")
+    def run(self, stopping: threading.Event) -> JobResult:
+        """Maintain the tables, if no other server does in this period; see `BackgroundJob`."""
+        if self.paused() or not self._periods.claim():
+            return JobResult.IDLE
+        self._maintenance.stopped = lambda: stopping.is_set() or self.paused()
+        return _log_report(self._maintenance.run(seconds=self.interval))
 
 
-def _report(report: MaintenanceReport) -> None:
+def _log_report(report: MaintenanceReport) -> JobResult:
+    has_failed = False
     for outcome in report.outcomes:
-        level = logging.WARNING if outcome.status is TableStatus.FAILED else logging.INFO
-        _log.log(level, "maintenance: %s", outcome.line())
+        failed = outcome.status is TableStatus.FAILED
+        has_failed |= failed
+        _log.log(logging.WARNING if failed else logging.INFO, "maintenance: %s", outcome.line())
     *_, last = report.lines()
     _log.info("maintenance: %s", last)
+    return JobResult.FAILED if has_failed else JobResult.DONE

@@ -9,6 +9,7 @@ import secrets
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,9 +21,10 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from lance_core.amounts import counted
 from lance_core.errors import LanceCoreError
 from lance_core.storage.opening import shown_uri
-from namespace_server.app import create_app
-from namespace_server.background.gc import CollectionSchedule
-from namespace_server.background.maintenance import MaintenanceSchedule
+from namespace_server.app import Application, create_app
+from namespace_server.background.gc import GarbageCollection
+from namespace_server.background.maintenance import TableMaintenance
+from namespace_server.background.scheduler import BackgroundJob
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
 from namespace_server.cli.progress import ProgressLine
@@ -81,12 +83,13 @@ def serve(config: Path | None, **given: object) -> None:
         proxies=settings.trusted_proxies,
         origins=settings.allowed_origins,
         access_log=_access_log(settings),
-        maintenance=_maintenance(settings, namespace),
         metrics=metrics,
         forwarding=_forwarding(settings, namespace, observer),
         read_only=settings.read_only_switch,
         tracing=tracing,
     )
+    for job in _jobs(settings, namespace, app, observer):
+        app.run_in_background(job)
     _log.info("serving %s", shown_uri(settings.root))
     try:
         server = Server(app, settings.serving)
@@ -98,9 +101,6 @@ def serve(config: Path | None, **given: object) -> None:
     threading.Thread(target=_check_usable, args=(namespace,), name="first-look", daemon=True).start()
     signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
-    collections = _collections(settings, namespace, observer)
-    if collections is not None:
-        collections.start()
     try:
         server.run(lambda: _print(f"listening on {server.url}"))
     finally:
@@ -108,8 +108,6 @@ def serve(config: Path | None, **given: object) -> None:
         if tracing is not None:
             tracing.close()
         authenticator.stop()
-        if collections is not None:
-            collections.stop()
 
 
 def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
@@ -174,31 +172,24 @@ def _scrapes(settings: Settings, metrics: ServerMetrics | None) -> ExitStack:
     return stack
 
 
-def _collections(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> CollectionSchedule | None:
-    if not settings.gc_interval:
-        return None
-    arguments = (settings.root, "--durability", settings.durability)
-    return CollectionSchedule(
-        namespace.catalog.store,
-        settings.gc_interval,
-        arguments,
-        settings.collection_environment(),
-        observer=observer,
-        paused=settings.read_only_switch.is_on,
-    )
-
-
-def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> MaintenanceSchedule | None:
-    if not settings.maintenance_interval:
-        return None
-    catalog = namespace.catalog
-    return MaintenanceSchedule(
-        catalog.store,
-        catalog.table,
-        settings.maintenance_interval,
-        settings.maintenance,
-        settings.read_only_switch.is_on,
-    )
+def _jobs(
+    settings: Settings, namespace: DirectoryNamespace, app: Application, observer: Observer
+) -> Iterator[BackgroundJob]:
+    """What the server does in the background, beside the recovery of its catalog."""
+    catalog, paused = namespace.catalog, settings.read_only_switch.is_on
+    if settings.gc_interval:
+        yield GarbageCollection(
+            catalog.store,
+            settings.gc_interval,
+            (settings.root, "--durability", settings.durability),
+            settings.collection_environment(),
+            observer=observer,
+            paused=paused,
+        )
+    if settings.maintenance_interval:
+        yield TableMaintenance(
+            catalog.store, catalog.table, app.change, settings.maintenance_interval, settings.maintenance, paused
+        )
 
 
 def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> Forwarding | None:

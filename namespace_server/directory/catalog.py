@@ -15,6 +15,7 @@ from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
+from namespace_server.background.scheduler import Scheduler
 from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.commit_loop import CommitLimits
 from namespace_server.directory.committing.committer import Committer
@@ -131,6 +132,7 @@ class StoredCatalog:
             CommitLimits(self.group_limit, options.tries, options.sole_writer),
             observer,
         )
+        self.background = Scheduler()
         self.recovery = Recovery(
             store,
             self.table,
@@ -159,11 +161,12 @@ class StoredCatalog:
 
     def start(self) -> None:
         """Begin to sweep in the background (M7). Every read and every commit does so too."""
-        self.recovery.start()
+        if self.options.sweep_interval:
+            self.background.start(self.recovery)
 
     def close(self) -> None:
-        """Stop the sweeper after a last sweep and release the store."""
-        self.recovery.stop()
+        """Stop what runs in the background, recovery after a last sweep, and release the store."""
+        self.background.stop()
         self.store.close()
 
     def snapshot(self, at: int | None = None) -> CatalogSnapshot:

@@ -14,6 +14,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
 from namespace_server.answer import Answer
+from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.port import CommittedChange
@@ -96,6 +97,11 @@ class JsonCatalog:
             self.catalog.options.implicit_namespaces,
         )
         self._cache = ResponseCache(self.catalog.options.response_cache_bytes)
+
+    @property
+    def background(self) -> Scheduler:
+        """The jobs that run beside what the catalog is asked for; they end with `close`."""
+        return self.catalog.background
 
     @property
     def local(self) -> bool:

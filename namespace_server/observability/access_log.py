@@ -8,38 +8,17 @@ import threading
 import time
 from collections import deque
 from functools import lru_cache
-from typing import Literal, NamedTuple, TextIO
+from typing import Literal, TextIO
 
 import orjson
+
+from namespace_server.observability.observation import LoggedRequest
 
 _FLUSH_INTERVAL = 0.25
 _CAPACITY = 100_000
 _LINES = 1_000
 """Entries that are formatted at once."""
 _LOGGER = "namespace_server.access"
-
-
-class LoggedRequest(NamedTuple):
-    """One answered request.
-
-    `route` is the path template, or the path where no route matched; `seconds` is the duration, `ended` the time of
-    the end in seconds since the epoch. `client` is the address of the client, `key` the first characters of the SHA-256
-    digest of a key that was refused. `code` and `error` are those of an answer that is an error; without the text where
-    that may hold values of rows.
-    """
-
-    ended: float
-    method: str
-    route: str
-    status: int
-    seconds: float
-    principal: str | None
-    catalog_version: str | None
-    request_id: str
-    client: str | None = None
-    key: str | None = None
-    code: int | None = None
-    error: str | None = None
 
 
 class AccessLog:

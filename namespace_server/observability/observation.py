@@ -6,11 +6,12 @@ This module measures nothing and needs no library of metrics. `namespace_server.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -99,15 +100,73 @@ SILENT: Final = Observer()
 """Measures nothing."""
 
 
-class RequestTracing(Protocol):
-    """Traces requests on their way through a server."""
+class RequestTracing(Observer, ABC):
+    """An observer that also traces requests on their way through a server."""
 
+    @abstractmethod
     def request(self, scope: Mapping[str, Any]) -> AbstractContextManager[None]:
         """A context in which a request (an ASGI scope) is handled."""
-        ...
 
+    @abstractmethod
     def commit_together(self, contexts: Sequence[Context], work: Callable[[], T]) -> T:
         """Do the work of a group of changes, given the contexts in which they were handed over."""
+
+
+class RequestMetrics(Observer, ABC):
+    """An observer that also measures requests, and shows what it measured."""
+
+    content_type: ClassVar[str]
+    """Of `exposition`."""
+
+    @abstractmethod
+    def watch(self, state: Callable[[], ServerState]) -> None:
+        """Take the rest from this state, each time the metrics are asked for. It must not wait for anything."""
+
+    @abstractmethod
+    def request(self, operation: str, status: int, seconds: float) -> None:
+        """A request was answered with this HTTP status; 0: the connection was closed without an answer."""
+
+    @abstractmethod
+    def exposition(self) -> bytes:
+        """All metrics. Takes milliseconds."""
+
+
+class LoggedRequest(NamedTuple):
+    """One answered request.
+
+    `route` is the path template, or the path where no route matched; `seconds` is the duration, `ended` the time of
+    the end in seconds since the epoch. `client` is the address of the client, `key` the first characters of the SHA-256
+    digest of a key that was refused. `code` and `error` are those of an answer that is an error; without the text where
+    that may hold values of rows.
+    """
+
+    ended: float
+    method: str
+    route: str
+    status: int
+    seconds: float
+    principal: str | None
+    catalog_version: str | None
+    request_id: str
+    client: str | None = None
+    key: str | None = None
+    code: int | None = None
+    error: str | None = None
+
+
+class RequestLog(Protocol):
+    """Where answered requests are logged."""
+
+    def start(self) -> None:
+        """Begin to write."""
+        ...
+
+    def stop(self) -> None:
+        """Write what is queued, and end."""
+        ...
+
+    def add(self, access: LoggedRequest) -> None:
+        """Queue one line. Does not wait."""
         ...
 
 
@@ -192,6 +251,23 @@ class PoolState:
 
 
 @dataclass(frozen=True, slots=True)
+class JobState:
+    """What became of a job in the background since the start of the process. Times in seconds since the epoch.
+
+    Attributes:
+        runs: The runs that did something, with those that failed.
+        failures: Those that failed.
+        ended_at: When the last of them ended; None before the first.
+        began_at: When the run that is under way began; None if there is none.
+    """
+
+    runs: int = 0
+    failures: int = 0
+    ended_at: float | None = None
+    began_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerState:
     """The state of a server at one moment. `queued` are changes accepted and not yet answered.
 
@@ -205,3 +281,4 @@ class ServerState:
     queue_capacity: int = 0
     read_only: bool = False
     pools: Mapping[str, PoolState] = field(default_factory=dict)
+    jobs: Mapping[str, JobState] = field(default_factory=dict)

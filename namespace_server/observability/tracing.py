@@ -26,6 +26,7 @@ from namespace_server.observability.observation import (
     FlipOutcome,
     ForwardingOutcome,
     Observer,
+    RequestTracing,
     Step,
 )
 
@@ -43,7 +44,7 @@ def open_tracing(observer: Observer) -> Tracing:
     return Tracing(observer, provider)
 
 
-class Tracing(Observer):
+class Tracing(RequestTracing):
     """An observer that makes spans of the events within a request, and passes them on. Thread-safe.
 
     Work in the background, such as sweeps, makes no spans. No span names a table or a principal.

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from namespace_server.observability.access_log import LoggedRequest
+from namespace_server.observability.observation import LoggedRequest
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.errors import (
     CLOSING,

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.answer import Answer
+from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.directory.calls import Call
@@ -25,6 +26,11 @@ class CatalogPort(Protocol):
     @property
     def local(self) -> bool:
         """Whether a read takes microseconds, so that it may run on the event loop."""
+        ...
+
+    @property
+    def background(self) -> Scheduler:
+        """The jobs that run beside what the catalog is asked for; they end with `close`."""
         ...
 
     def state(self) -> CatalogFigures | None:

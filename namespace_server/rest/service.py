@@ -19,9 +19,14 @@ from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.observability.access_log import AccessLog
-from namespace_server.observability.metrics.measures import ServerMetrics
-from namespace_server.observability.observation import SILENT, Observer, RequestTracing, ServerState
+from namespace_server.observability.observation import (
+    SILENT,
+    Observer,
+    RequestLog,
+    RequestMetrics,
+    RequestTracing,
+    ServerState,
+)
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
@@ -36,7 +41,6 @@ from namespace_server.rest.request.limits import RequestLimits
 from table_data.batch_operations import StagedOperation
 
 if TYPE_CHECKING:
-    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
 
 T = TypeVar("T")
@@ -72,11 +76,11 @@ class CatalogService:
         namespace: CatalogPort,
         authenticator: Authenticator,
         limits: RequestLimits | None = None,
-        access_log: AccessLog | None = None,
-        metrics: ServerMetrics | None = None,
+        access_log: RequestLog | None = None,
+        metrics: RequestMetrics | None = None,
         forwarding: Forwarding | None = None,
         read_only: ReadOnlySwitch = NEVER_READ_ONLY,
-        tracing: Tracing | None = None,
+        tracing: RequestTracing | None = None,
     ) -> None:
         self.namespace = namespace
         self._forwarding = forwarding
@@ -85,7 +89,7 @@ class CatalogService:
         self.access_log = access_log
         self.metrics = metrics
         self.read_only = read_only
-        self.tracing: RequestTracing | None = tracing
+        self.tracing = tracing
         self._observer: Observer = tracing or metrics or SILENT
         if metrics is not None:
             metrics.watch(self.state)
@@ -125,6 +129,7 @@ class CatalogService:
             queued=self._commits.accepted,
             queue_capacity=self.limits.queue_capacity,
             pools={} if self._data is None else self._data.pools,
+            jobs=self.namespace.background.states(),
         )
 
     @property

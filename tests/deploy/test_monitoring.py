@@ -30,6 +30,7 @@ WORDS = {
     ("storage_seconds", "outcome"): OUTCOMES,
     ("storage_seconds", "kind"): KINDS,
     ("collections", "outcome"): ("complete", "partial", "failed"),
+    ("background_running_seconds", "task"): ("recovery", "gc", "maintenance"),
     ("request_seconds", "status"): ("2xx", "3xx", "4xx", "5xx", "none"),
     ("cache_lookups", "result"): ("hit", "miss"),
 }

@@ -14,6 +14,7 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
 from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
+from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
@@ -42,6 +43,7 @@ class EchoCatalog:
 
     def __init__(self, *, local: bool = True) -> None:
         self.local = local
+        self.background = Scheduler()
         self.group_limit = 64
         self.vends = False
         self.failure: Exception | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +16,9 @@ import pytest
 
 from lance_core.storage.memory import MemoryStore
 from namespace_server.app import create_app
-from namespace_server.background.gc import CollectionSchedule
-from namespace_server.background.maintenance import MaintenanceSchedule
+from namespace_server.background.gc import GarbageCollection
+from namespace_server.background.maintenance import TableMaintenance
+from namespace_server.background.scheduler import JobResult, Scheduler
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
@@ -103,15 +104,8 @@ def test_a_root_that_cannot_be_written_is_ready_for_reads(tmp_path: Path) -> Non
 
 def test_no_maintenance_begins() -> None:
     store = MemoryStore()
-    schedule = MaintenanceSchedule(store, ManifestTable(store), 1, paused=lambda: True)
-
-    async def run_for_some_periods() -> None:
-        running = asyncio.create_task(schedule.run(lambda *_: pytest.fail("a change")))
-        await asyncio.sleep(1.2)
-        schedule.stop()
-        await running
-
-    asyncio.run(run_for_some_periods())
+    job = TableMaintenance(store, ManifestTable(store), lambda *_: pytest.fail("a change"), 1, paused=lambda: True)
+    assert job.run(threading.Event()) is JobResult.IDLE
     assert list(store.list("")) == []  # no period was claimed
 
 
@@ -130,8 +124,9 @@ def test_a_collection_that_runs_is_ended_and_none_begins(tmp_path: Path, monkeyp
     file = tmp_path / "read-only"
     file.touch()
     switch = ReadOnlySwitch(file=file)
-    schedule = CollectionSchedule(MemoryStore(), 86_400, (), {}, look=0.02, observer=observer, paused=switch.is_on)
-    schedule.start()
+    job = GarbageCollection(MemoryStore(), 86_400, (), {}, look=0.02, observer=observer, paused=switch.is_on)
+    scheduler = Scheduler()
+    scheduler.start(job)
     time.sleep(0.3)
     assert not started
     file.unlink()
@@ -140,7 +135,7 @@ def test_a_collection_that_runs_is_ended_and_none_begins(tmp_path: Path, monkeyp
         time.sleep(0.01)
     file.touch()
     assert started[0].wait(60) == -signal.SIGTERM
-    schedule.stop()
+    scheduler.stop()
     assert (len(started), ended) == (1, [])
 
 

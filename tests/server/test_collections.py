@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import subprocess
+import sys
+import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -16,7 +22,8 @@ from lance_namespace import CreateNamespaceRequest
 from typer.testing import CliRunner
 
 from lance_core.storage.local import LocalStore
-from namespace_server.background.gc import CollectionSchedule
+from namespace_server.background.gc import GarbageCollection
+from namespace_server.background.scheduler import JobResult, Scheduler
 from namespace_server.cli import cli
 from namespace_server.directory.namespace import DirectoryNamespace
 
@@ -85,21 +92,27 @@ def test_the_command_on_no_catalog(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def schedule(root: Path) -> CollectionSchedule:
-    return CollectionSchedule(LocalStore(root, "none"), 86_400, (str(root), "--durability", "none"), {}, look=0.01)
+def job(root: Path) -> GarbageCollection:
+    return GarbageCollection(LocalStore(root, "none"), 86_400, (str(root), "--durability", "none"), {}, look=0.01)
+
+
+@contextmanager
+def running(root: Path) -> Iterator[Scheduler]:
+    scheduler = Scheduler()
+    scheduler.start(job(root))
+    yield scheduler
+    scheduler.stop()
 
 
 def test_a_server_collects_once_in_a_period(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    first, second = schedule(root), schedule(root)
-    first.start()
-    while "collection: removed" not in caplog.text:
-        time.sleep(0.01)
-    collected = version(root)
-    second.start()
-    time.sleep(0.1)
-    first.stop()
-    second.stop()
+    with running(root) as first:
+        while "collection: removed" not in caplog.text:
+            time.sleep(0.01)
+        collected = version(root)
+        second = job(root)
+        assert [second.run(threading.Event()), second.run(threading.Event())] == [JobResult.IDLE] * 2
+    assert first.states()["gc"].runs == 1
     assert "{'named by no manifest': 1}" in caplog.text
     assert not lost_file(root).exists()
     assert version(root) == collected
@@ -107,11 +120,10 @@ def test_a_server_collects_once_in_a_period(root: Path, caplog: pytest.LogCaptur
 
 
 def test_a_collection_that_fails_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    failing = schedule(tmp_path)
-    failing.start()
-    while "collection failed" not in caplog.text:
-        time.sleep(0.01)
-    failing.stop()
+    with running(tmp_path) as scheduler:
+        while not scheduler.states()["gc"].failures:
+            time.sleep(0.01)
+    assert "collection failed" in caplog.text
     assert "expected a catalog, found none" in caplog.text
 
 
@@ -123,7 +135,7 @@ def test_a_process_that_dies_while_it_reports_is_told(
     program.write_text(f"#!/bin/sh\nprintf '{output}'; echo killed >&2; exit 137\n")
     program.chmod(0o755)
     monkeypatch.setattr("namespace_server.background.gc.sys", SimpleNamespace(executable=str(program)))
-    schedule(tmp_path)._collect()
+    assert job(tmp_path).collect(threading.Event()) is JobResult.FAILED
     assert "collection failed with status 137: killed" in caplog.text
 
 
@@ -132,7 +144,7 @@ def test_a_collection_tells_what_it_did_not_judge_or_remove(root: Path, caplog: 
     [table] = root.glob("*_g$t")
     [written] = (table / "_versions").glob("*.manifest")
     written.unlink()
-    schedule(root)._collect()
+    assert job(root).collect(threading.Event()) is JobResult.DONE
     assert f"collection: the table at {table.name} was left alone: version 1 of g$t" in caplog.text
     assert lost_file(root).exists()
 
@@ -161,10 +173,26 @@ def test_the_command_looks_at_one_table(root: Path) -> None:
     assert not lost_file(root).exists()
 
 
-def test_the_end_of_a_server_ends_its_collection(root: Path) -> None:
-    ending = schedule(root)
-    ending.start()
-    while ending._process is None:
-        time.sleep(0.001)
-    ending.stop()
-    assert ending._process.returncode is not None
+def test_the_end_of_a_server_ends_its_collection(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that does not end when it is told to is killed."""
+    program, began = tmp_path / "program", tmp_path / "began"
+    program.write_text(
+        f"#!{sys.executable}\nimport signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"open({str(began)!r}, 'w').close()\ntime.sleep(600)\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr("namespace_server.background.gc.sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.setattr("namespace_server.background.gc._LAST_SECONDS", 0.1)
+    made: list[subprocess.Popen[str]] = []
+    popen = subprocess.Popen
+
+    def note(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        made.append(popen(*arguments, **options))
+        return made[0]
+
+    monkeypatch.setattr("namespace_server.background.gc.subprocess.Popen", note)
+    with running(root) as scheduler:
+        while not began.exists():
+            time.sleep(0.001)
+    assert made[0].returncode == -signal.SIGKILL
+    assert scheduler.states()["gc"].runs == 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -21,6 +20,7 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import LanceCoreError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
+from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.committing.committer import Committer
 from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping, RecordRetention, find_expired
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -49,11 +49,14 @@ EXPIRY_INTERVAL: Final = 60.0
 
 
 class Recovery:
-    """Sweeps every `interval` in a thread of its own, from `start` to `stop`; never if the interval is 0.
+    """A job that sweeps every `interval` seconds. Thread-safe.
 
-    The thread also ends when the sweeper is dropped without `stop`, at the exit of the interpreter, and when a local
-    root was removed; after the last, `start` begins another one. Thread-safe.
+    It is over once a local root was removed; started again, it sweeps the next one.
     """
+
+    name: Final = "recovery"
+    at_both_ends: Final = True
+    """What others left open is finished at once, and the record housekeeping that waits at the end."""
 
     def __init__(
         self,
@@ -81,34 +84,24 @@ class Recovery:
         self._lost_version = LostVersionCheck(store, table)
         self._retention = retention
         self._interval = interval.total_seconds()
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._stopped = False
-        self._thread: threading.Thread | None = None
+        self._is_last = False
         self._last_expiry = time.monotonic()
         self._left: dict[str, float] = {}
         self._logged: set[str] = set()
-        weakref.finalize(self, self._wake.set)
 
-    def start(self) -> None:
-        """Begin to sweep in the background; costs next to nothing if it has begun."""
-        if self._thread is not None or not self._interval:
-            return
-        with self._lock:
-            if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(
-                    target=_run, args=(weakref.ref(self), self._wake, self._interval), name="catalog-sweep", daemon=True
-                )
-                self._thread.start()
+    def delay(self) -> float:
+        """See `BackgroundJob`."""
+        return self._interval
 
-    def stop(self) -> None:
-        """Stop the thread after a last sweep, which also does the record maintenance that waits."""
-        with self._lock:
-            self._stopped = True
-            thread = self._thread
-        self._wake.set()
-        if thread is not None:
-            thread.join()
+    def run(self, stopping: threading.Event) -> JobResult:
+        """Sweep; see `BackgroundJob`."""
+        self._is_last = stopping.is_set()
+        if self._is_root_removed():
+            logger.warning("sweep: root %s was removed; sweeping ends until the catalog is used again", self._store.uri)
+            return JobResult.OVER
+        self.sweep()
+        self._backup_note.look()
+        return JobResult.FAILED if self._logged else JobResult.DONE
 
     def sweep(self) -> None:
         """Take every step once: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
@@ -162,23 +155,6 @@ class Recovery:
             self._record_housekeeping.close(self._promoter.finish_records(waiting, snapshot))
         except LanceCoreError as error:
             logger.warning("left to the sweep: %s", error)
-
-    def sweep_in_background(self) -> bool:
-        """Sweep as the thread does: raises nothing. Whether another sweep is to follow."""
-        last = self._stopped
-        if self._is_root_removed():
-            logger.warning("sweep: root %s was removed; sweeping ends until the catalog is used again", self._store.uri)
-            with self._lock:
-                self._thread = None
-            return False
-        try:
-            self.sweep()
-            self._backup_note.look()
-        except Exception:
-            if _is_exiting():  # executors take no more work by then
-                return False
-            logger.exception("sweep failed")
-        return not last
 
     def _is_root_removed(self) -> bool:
         """Whether the catalog of a local root is gone. A sweep in progress may have left a file below the root.
@@ -251,20 +227,6 @@ class Recovery:
         What waits is done later, by this server or by one that recovers its records.
         """
         idle = time.monotonic() - self._committer.last_commit > self._interval
-        if snapshot.managed and (idle or self._stopped):
+        if snapshot.managed and (idle or self._is_last):
             with suppress(CatalogBusy):
-                self._committer.flush_record_housekeeping(tries=None if self._stopped else _TRIES)
-
-
-def _run(reference: weakref.ref[Recovery], wake: threading.Event, interval: float) -> None:
-    """The thread. While it waits it holds no reference to the sweeper, nor to the catalog behind it."""
-    while not _is_exiting():
-        sweeper = reference()
-        if sweeper is None or not sweeper.sweep_in_background():
-            return
-        del sweeper
-        wake.wait(interval)
-
-
-def _is_exiting() -> bool:
-    return not threading.main_thread().is_alive()
+                self._committer.flush_record_housekeeping(tries=None if self._is_last else _TRIES)

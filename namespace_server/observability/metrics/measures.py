@@ -24,14 +24,13 @@ from namespace_server.observability.observation import (
     CollectionRun,
     FlipOutcome,
     ForwardingOutcome,
-    Observer,
+    RequestMetrics,
     ServerState,
     Step,
 )
 
 PREFIX: Final = "lance_namespace_"
 """What the names of all metrics begin with, but those of the process."""
-CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 STEP_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 STORAGE_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
@@ -41,11 +40,13 @@ TRY_BUCKETS: Final = (1, 2, 3, 5, 10, 20)
 disable_created_metrics()  # type: ignore[no-untyped-call] # this format has no place for them but a time series each
 
 
-class ServerMetrics(Observer):
+class ServerMetrics(RequestMetrics):
     """What a server has done since its start. Thread-safe.
 
     Labels are words of this project: operations, kinds, outcomes. None is made of what clients send.
     """
+
+    content_type = CONTENT_TYPE_PLAIN_0_0_4
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -141,15 +142,15 @@ class ServerMetrics(Observer):
         )
 
     def watch(self, state: Callable[[], ServerState]) -> None:
-        """Take the rest from this state, each time the metrics are asked for. It must not wait for anything."""
+        """See `RequestMetrics`."""
         self._state.watch(state)
 
     def exposition(self) -> bytes:
-        """All metrics, as `CONTENT_TYPE`. Takes milliseconds."""
+        """See `RequestMetrics`."""
         return generate_latest(self.registry)
 
     def request(self, operation: str, status: int, seconds: float) -> None:
-        """A request was answered with this HTTP status; 0: the connection was closed without an answer."""
+        """See `RequestMetrics`."""
         key = (operation, status // 100)
         observe = self._requests.get(key)
         if observe is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from namespace_server.observability.observation import CatalogFigures, PoolState, ServerState
+from namespace_server.observability.observation import CatalogFigures, JobState, PoolState, ServerState
 
 
 class StateCollector(Collector):
@@ -30,6 +31,7 @@ class StateCollector(Collector):
         )
         yield self._gauge("read_only", "1 while the server takes no changes, else 0.", int(state.read_only))
         yield from self._pools(state)
+        yield from self._jobs(state.jobs)
         if state.catalog is not None:
             yield from self._catalog(state.catalog)
 
@@ -48,6 +50,28 @@ class StateCollector(Collector):
             _add_pool(name, pool, workers, waiting, lost)
             held_back.add_metric([name], pool.held_back)
         yield from (workers, waiting, held_back, lost)
+
+    def _jobs(self, jobs: Mapping[str, JobState]) -> Iterable[Metric]:
+        runs = CounterMetricFamily(
+            f"{self._prefix}background_runs",
+            "Runs of jobs in the background that did something, by outcome (done, failed).",
+            labels=["task", "outcome"],
+        )
+        ended = self._family(
+            "background_end_timestamp_seconds", "End of the last run of a job; absent before the first.", "task"
+        )
+        running = self._family(
+            "background_running_seconds",
+            "Seconds since the run of a job that is under way began, else 0.",
+            "task",
+        )
+        for name, job in jobs.items():
+            runs.add_metric([name, "done"], job.runs - job.failures)
+            runs.add_metric([name, "failed"], job.failures)
+            if job.ended_at is not None:
+                ended.add_metric([name], job.ended_at)
+            running.add_metric([name], 0.0 if job.began_at is None else max(0.0, time.time() - job.began_at))
+        yield from (runs, ended, running)
 
     def _catalog(self, catalog: CatalogFigures) -> Iterable[Metric]:
         yield self._gauge("catalog_version", "The newest catalog version that this server knows.", catalog.version)

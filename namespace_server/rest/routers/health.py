@@ -13,7 +13,6 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError,
 from starlette.responses import Response
 
 from lance_core.errors import StorageError, system_reason
-from namespace_server.observability.metrics.measures import CONTENT_TYPE
 from namespace_server.rest.errors import RouteNotFound
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.responses import Success
@@ -88,7 +87,7 @@ class Scrape:
             metrics = exchange.service.metrics
             if metrics is None:
                 raise RouteNotFound(f"GET {path}: this server measures nothing")
-            return Response(await asyncio.to_thread(metrics.exposition), headers={"content-type": CONTENT_TYPE})
+            return Response(await asyncio.to_thread(metrics.exposition), headers={"content-type": metrics.content_type})
 
         return answer
 

@@ -18,6 +18,7 @@ from lance_core.format.refs import decode_tag
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.storage.wrappers.delegation import WrappedStore
+from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.backup import BackupRun, Restoration, verify
 from namespace_server.directory.backup.records import list_backups
 from namespace_server.directory.backup.run import version_at
@@ -512,13 +513,13 @@ def test_the_time_of_a_backup_is_noted_at_the_root_for_its_servers(tmp_path: Pat
     ground = Ground(tmp_path / "root")
     ground.make_namespace("g")
     assert ground.catalog.state().backed_up_at is None
-    assert ground.catalog.recovery.sweep_in_background()
+    assert ground.catalog.recovery.run(threading.Event()) is JobResult.DONE
     done = BackupRun(ground.catalog, LocalStore(tmp_path / "backups", "none")).make()
 
     later = ground.again()
     later.catalog.snapshot()
     assert later.catalog.state().backed_up_at is None  # no look at storage
-    assert later.catalog.recovery.sweep_in_background()
+    assert later.catalog.recovery.run(threading.Event()) is JobResult.DONE
     assert later.catalog.state().backed_up_at == done.record.created_ms / 1_000
     note = later.catalog.backup_note
     note.write(1.0)  # an older one that ends later

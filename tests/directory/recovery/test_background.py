@@ -1,4 +1,4 @@
-"""The thread of the sweeper ends with its catalog, with the process and with its root, without a word on stderr."""
+"""The thread of recovery ends with its catalog, with the process and with its root, without a word on stderr."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.recovery import background as background_module
 from tests.directory.tables import Ground
 
 BUSY = CatalogOptions(sweep_interval=timedelta(milliseconds=1))
@@ -35,9 +35,7 @@ if sys.argv[2] == "removed":
 
 def thread_of(ground: Ground) -> threading.Thread:
     ground.make_namespace("g")
-    thread = ground.catalog.recovery._thread
-    assert thread is not None
-    return thread
+    return ground.catalog.background._tasks["recovery"].thread
 
 
 @pytest.mark.slow
@@ -103,21 +101,6 @@ def test_a_root_that_is_removed_during_a_sweep(tmp_path: Path, monkeypatch: pyte
     ground.namespace.close()
 
 
-def test_what_fails_because_the_process_ends_is_not_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    sweeper = Ground(tmp_path / "root").catalog.recovery
-
-    def refuse() -> None:
-        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-
-    monkeypatch.setattr(sweeper, "sweep", refuse)
-    monkeypatch.setattr(background_module, "_is_exiting", lambda: True)
-
-    assert not sweeper.sweep_in_background()
-    assert not caplog.records
-
-
 def test_a_sweep_that_fails_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ground = Ground(tmp_path / "root", options=BUSY)
     failed, swept = threading.Event(), threading.Event()
@@ -148,7 +131,7 @@ def test_a_root_that_is_being_made_was_not_removed(tmp_path: Path, monkeypatch: 
         return current(table)
 
     monkeypatch.setattr(ManifestTable, "current", property(make_first))
-    assert ground.catalog.recovery.sweep_in_background()
+    assert ground.catalog.recovery.run(threading.Event()) is JobResult.DONE
     assert ground.catalog.snapshot().version
 
 
