@@ -20,7 +20,7 @@ from uuid import uuid4
 from benchmarks.support.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
 from benchmarks.support.staging import flush_files
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.manifest_table.flip import FlipCommitted
+from namespace_server.directory.manifest_table.flip import FlipClaimed, FlipCommitted
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import (
@@ -83,7 +83,8 @@ def _flip(table: ManifestTable, changes: Changes) -> float:
     began = time.perf_counter()
     flip = table.prepare(table.current, changes, attempt=str(uuid4()))
     table.stage(flip)
-    outcome = table.commit(flip)
+    claimed = table.claim(flip)
+    outcome = table.prove(claimed) if isinstance(claimed, FlipClaimed) else claimed
     taken = time.perf_counter() - began
     if not isinstance(outcome, FlipCommitted):
         raise TypeError(f"flip of version {flip.version}: expected it to be committed, found {outcome}")

@@ -17,10 +17,14 @@ from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.credentials.vending import Vendor
-from namespace_server.directory.committing.commit_loop import CommitLimits
+from namespace_server.directory.committing.attempt_writing import AttemptWriter
+from namespace_server.directory.committing.commit_loop import CommitLimits, CommitLoop
 from namespace_server.directory.committing.committer import Committer
-from namespace_server.directory.committing.group_planner import PendingBatch
+from namespace_server.directory.committing.failed_attempts import FailedAttempts
+from namespace_server.directory.committing.flip_queue import FlipQueue
+from namespace_server.directory.committing.group_planner import GroupPlanner, PendingBatch
 from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping, RecordRetention
+from namespace_server.directory.committing.write_fairness import WriteFairness
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
@@ -119,17 +123,36 @@ class StoredCatalog:
             allowed=AllowedLocations(store, options.allowed_locations),
             contents=options.verify_data_files,
         )
+        limits = CommitLimits(self.group_limit, options.tries)
+        planner = GroupPlanner(store, self.manifests, self.transactions, self.promoter)
+        queue, failed_attempts = FlipQueue(limits.group_size), FailedAttempts(store)
+        fairness = WriteFairness(store, self.table)
+        writer = AttemptWriter(
+            store, self.table, self.verifier, self.deleted_branches, fairness, sole_writer=options.sole_writer
+        )
+        loop = CommitLoop(
+            store,
+            self.table,
+            planner,
+            writer,
+            reader,
+            self.promoter,
+            self.record_housekeeping,
+            failed_attempts,
+            queue,
+            fairness,
+            limits,
+            observer,
+        )
         self.committer = Committer(
             store,
             self.table,
             self.verifier,
-            reader,
-            self.manifests,
-            self.transactions,
-            self.promoter,
-            self.deleted_branches,
+            planner,
+            loop,
+            queue,
             self.record_housekeeping,
-            CommitLimits(self.group_limit, options.tries, options.sole_writer),
+            failed_attempts,
             observer,
         )
         self.background = Scheduler()

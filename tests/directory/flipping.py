@@ -8,7 +8,7 @@ from typing import Any
 
 import lance
 
-from namespace_server.directory.manifest_table.flip import FlipCommitted
+from namespace_server.directory.manifest_table.flip import Flip, FlipClaimed, FlipCommitted, FlipOutcome
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
@@ -20,9 +20,15 @@ def flip(table: ManifestTable, changes: Changes, **options: Any) -> CatalogSnaps
     """Prepare, stage and commit on the newest snapshot."""
     prepared = table.prepare(table.refresh(), changes, attempt=str(uuid.uuid4()), **options)
     table.stage(prepared)
-    outcome = table.commit(prepared)
+    outcome = claim_and_prove(table, prepared)
     assert isinstance(outcome, FlipCommitted)
     return outcome.snapshot
+
+
+def claim_and_prove(table: ManifestTable, prepared: Flip) -> FlipOutcome:
+    """The commit step of a staged flip."""
+    claimed = table.claim(prepared)
+    return table.prove(claimed) if isinstance(claimed, FlipClaimed) else claimed
 
 
 def open_manifest(root: Path) -> lance.LanceDataset:

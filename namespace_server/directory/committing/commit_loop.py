@@ -1,62 +1,49 @@
-"""The commit loop: plan on a snapshot, write, flip; after a conflict again, on the newer snapshot.
+"""The commit loop: plan, write, claim, prove, decide, promote; after a conflict again, on the newer snapshot.
 
-One thread at a time runs it. Several processes on one root are safe: only the compare-and-set on `__manifest` decides.
+`CommitLoop.commit` is the whole of it. One thread at a time runs it. Several processes on one root are safe: only the
+compare-and-set on `__manifest` decides.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lance_namespace.errors import TableBranchNotFoundError
+from lance_namespace.errors import LanceNamespaceError, TableBranchNotFoundError
 
-from lance_core.errors import StorageError
 from lance_core.storage.port import Deferred, ObjectStore
-from lance_core.versions import find_contents
-from namespace_server.directory.committing.failed_attempts import Leftovers
+from namespace_server.directory.committing.attempt_writing import AttemptWriter, Observed
+from namespace_server.directory.committing.failed_attempts import FailedAttempts
 from namespace_server.directory.committing.flip_queue import FlipQueue
-from namespace_server.directory.committing.group_planner import (
-    NOTHING_FOUND,
-    FoundAbove,
-    GroupAttempt,
-    GroupPlanner,
-    PendingBatch,
-)
+from namespace_server.directory.committing.group_planner import GroupAttempt, GroupPlanner, PendingBatch, PlannedBatch
 from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping
 from namespace_server.directory.committing.unmanaged_rounds import UnmanagedRound
-from namespace_server.directory.committing.unproved_flip import UnprovedFlip
-from namespace_server.directory.committing.write_fairness import Turns
+from namespace_server.directory.committing.write_fairness import WriteFairness
 from namespace_server.directory.manifest_table.flip import (
     Flip,
+    FlipClaimed,
     FlipCommitted,
     FlipLost,
     FlipOutcome,
+    FlipRefused,
     FlipSuperseded,
     FlipUnknown,
-    Following,
 )
 from namespace_server.directory.manifest_table.table import RECORD_LIFETIME, ManifestTable
-from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
-from namespace_server.directory.manifests.conditional_removal import remove_if
-from namespace_server.directory.manifests.deleted_branches import DeletedBranches
-from namespace_server.directory.manifests.manifest_cache import ManifestCache
-from namespace_server.directory.manifests.manifest_reader import ManifestReader
+from namespace_server.directory.manifests.manifest_reader import ManifestReader, PlannedVersion
 from namespace_server.directory.manifests.promoter import Promoter
-from namespace_server.directory.manifests.staged_bundles import may_have_bundles, with_bundle
-from namespace_server.directory.manifests.stored_versions import versions_above
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import BatchTooOld, BatchUnknown, CatalogBusy, CommittedElsewhere
 from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.planning_context import PlannedVersion
-from namespace_server.directory.verifying.verifier import Verifier
+from namespace_server.directory.planning.promoted_rows import rows_to_promote
 from namespace_server.observability.observation import FlipOutcome as ObservedOutcome
 from namespace_server.observability.observation import Observer
 
@@ -67,19 +54,16 @@ _FLIP_OUTCOMES: Final[Mapping[type, ObservedOutcome]] = {
     FlipLost: "lost",
     FlipSuperseded: "superseded",
     FlipUnknown: "unknown",
+    FlipRefused: "failed",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CommitLimits:
-    """`group_size`: the most batches that share a flip. `tries`: how often a group may be planned again (F5).
-
-    `sole_writer`: nothing is looked for above heads, because no other writer can commit there (P5).
-    """
+    """`group_size`: the most batches that share a flip. `tries`: how often a group may be planned again (F5)."""
 
     group_size: int = 64
     tries: int = 20
-    sole_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +76,6 @@ class OtherChanges:
     tries: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Observed:
-    """What storage held while files were written: the newest snapshot, and versions above the heads (P5, P9).
-
-    `changed`: findings on which a batch was planned do not hold any more; see `Verifier.recheck`. `deleted`: branches
-    that a client deleted (M8).
-    """
-
-    newest: CatalogSnapshot
-    above: FoundAbove
-    changed: bool
-    deleted: Collection[ChainKey]
-
-
 class CommitLoop:
     """Commits a group of batches, or other changes, and promotes what a flip published. For the thread that flips."""
 
@@ -113,180 +83,136 @@ class CommitLoop:
         self,
         store: ObjectStore,
         table: ManifestTable,
-        verifier: Verifier,
         planner: GroupPlanner,
+        writer: AttemptWriter,
         reader: ManifestReader,
-        manifests: ManifestCache,
-        transactions: CommittedTransactions,
         promoter: Promoter,
-        deleted_branches: DeletedBranches,
         record_housekeeping: RecordHousekeeping,
-        leftovers: Leftovers,
+        failed_attempts: FailedAttempts,
         queue: FlipQueue,
+        fairness: WriteFairness,
         limits: CommitLimits,
         observer: Observer,
     ) -> None:
         self._store = store
         self._table = table
-        self._verifier = verifier
         self._planner = planner
+        self._writer = writer
         self._reader = reader
-        self._manifests = manifests
-        self._transactions = transactions
         self._promoter = promoter
-        self._deleted_branches = deleted_branches
         self._record_housekeeping = record_housekeeping
-        self._leftovers = leftovers
+        self._failed_attempts = failed_attempts
         self._queue = queue
+        self._fairness = fairness
         self._limits = limits
         self._observer = observer
         self._carried = OtherChanges(record_housekeeping.plan)
-        self._turns = Turns(store, table)
-        self._ahead = UnprovedFlip()  # the last flip that was handed over
-        self._ahead.settle(committed=True)
 
-    def commit_group(self, group: Sequence[PendingBatch]) -> list[PlannedVersion]:
-        """Give the batches of a group their verdicts; returns the versions that its flip committed.
-
-        A batch that has to wait for the promotion of another batch of the group is left without a verdict, and after
-        an exception each that has none yet. Raises `BatchUnknown`, `CatalogBusy`, `StorageError`,
-        `CatalogDamaged`, `CatalogTooNew`.
-        """
-        own = UnprovedFlip()
-        try:
-            attempt, snapshot = self._run(group, None, own)
-            _decide(attempt, snapshot)
-            own.settle(committed=True)
-            return attempt.published
-        finally:
-            own.settle(committed=False)
-
-    def commit_changes(self, changes: OtherChanges) -> CatalogSnapshot:
-        """Commit changes that are no batch; returns the newest snapshot. Raises as `commit_group` does."""
-        return self._run([], changes, None)[1]
-
-    def promote(self, published: Sequence[PlannedVersion]) -> None:
-        """Promote what a flip published and what is not promoted yet; what fails is left to the sweep."""
-        left = [version.entry for version in published if not self._promoter.is_done(version.entry)]
-        if not left:
-            return
-        try:
-            with self._observer.step("promote"):
-                self._promoter.promote(left)
-        except Exception:
-            logger.exception("promotion is left to the sweep")
-
-    def _await_ahead(self, group: Sequence[PendingBatch]) -> UnprovedFlip | None:
-        """The last flip, if it is not proved yet and the group may be planned on it; else waits until it is settled."""
-        ahead = self._ahead
-        if group and not ahead.is_settled and not self._turns.are_taken and ahead.is_apart_from(group):
-            return ahead
-        ahead.is_committed()
-        return None
-
-    def _run(
-        self, group: Sequence[PendingBatch], changes: OtherChanges | None, own: UnprovedFlip | None
-    ) -> tuple[GroupAttempt, CatalogSnapshot]:
-        """The commit loop: plan, write, flip, until it is committed; after a conflict again, on the newer snapshot.
+    def commit(self, group: Sequence[PendingBatch], changes: OtherChanges | None = None) -> CatalogSnapshot:
+        """Commit a group of batches, or changes that are no batch, by one flip; give each batch its verdict.
 
         Every round counts as a try, also one that finds a newer catalog version, an unmanaged version or a missing file
         beside writing, and one that only adopts; only a lost flip is followed by a wait. In the second half of the
-        tries chains that grow all the time hold up no batch: it is committed above what it adopts. Verdicts that hold
-        without the flip are given at once (P7); the other batches are planned again. The first try of a group may be
-        planned on the last flip while that is not proved; not knowing yet what stands above heads, it adopts and
-        removes nothing. `own` is handed over to the next group. Batches that another server may commit are given up as
-        soon as one is to commit them.
+        tries chains that grow all the time hold up no batch: it is committed above what it adopts. A batch that must
+        follow another one of its group is left without a verdict, and after an exception each that has none yet.
 
-        Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
-        Raises `BatchUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
+        Returns the snapshot that has what was committed; the newest one if nothing had to be. Raises `BatchUnknown`,
+        `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
         """
-        ahead = self._await_ahead(group)
         if group:
-            self._turns.wait()
-        snapshot, unmanaged = self._table.current if ahead is None else ahead.snapshot, UnmanagedRound()
+            self._fairness.wait()
+        snapshot, around = self._table.current, UnmanagedRound()
         most = self._limits.tries if changes is None or changes.tries is None else changes.tries
         for tries in range(1, most + 1):
-            if self._give_up(group):
-                return self._planner.plan((), snapshot, NOTHING_FOUND), snapshot
-            began = time.monotonic()
-            moving = unmanaged.moving if tries > most // 2 else frozenset()
-            with self._observer.step("plan"):
-                attempt = self._plan(group, snapshot, unmanaged, moving)
-                flip = self._prepare(attempt, changes)
-            try:
-                with self._observer.step("stage"):
-                    observed = self._write(attempt, flip, ahead)
-            except BaseException:
-                self._leftovers.add(attempt, flip)
-                raise
-            stands, ahead = ahead is None or ahead.is_committed(), None
-            if not stands or observed.newest.version != snapshot.version:
-                self._leftovers.add(attempt, flip)
-                self._turns.lost(observed.newest.version - snapshot.version)
-                snapshot, unmanaged = observed.newest, unmanaged.anew()
+            began, moving = time.monotonic(), around.moving if tries > most // 2 else frozenset()
+            # Plan. This writes nothing: what batches build on or remove has got its canonical name before (M1, P6).
+            waiting, refused = self._sort_out(group, around.deleted)
+            around = self._promote_bases(waiting, snapshot, around)
+            attempt = self._plan(waiting, refused, snapshot, around, moving)
+            flip = self._prepare(attempt, changes)
+            # Write the files that the flip will make reachable. Beside that storage shows what others did meanwhile.
+            seen = self._write(attempt, flip)
+            again = self._overtaken(attempt, flip, seen, around, moving)
+            if again is not None:
+                snapshot, around = again
                 continue
-            _refuse(group, observed.deleted, snapshot)
-            following = unmanaged.following(
-                observed.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
-            )
-            changed = observed.changed or observed.deleted or attempt.promoted_head
-            if changed or (unmanaged.adopts and flip is None):
-                following = following or replace(unmanaged, found=observed.above, adopts=False)
-            if following is not None:
-                self._leftovers.add(attempt, flip)
-                unmanaged = following
-                continue
-            _decide(attempt, snapshot, only_final=True)
-            if flip is None:
-                return attempt, snapshot
-            outcome = self._send(flip, attempt, tries, began, None if unmanaged.adopts else own)
-            if isinstance(outcome, FlipCommitted):
-                if not unmanaged.adopts:
-                    return attempt, outcome.snapshot
-                snapshot, unmanaged = outcome.snapshot, unmanaged.adopted_in(outcome.snapshot, observed.above)
-                continue
-            if isinstance(outcome, FlipUnknown):
-                if unmanaged.adopts:
+            with self._in_doubt(attempt):  # an exception from here on says nothing of the outcome (A3)
+                # Claim the slot of the next version by one conditional write: the commit point. A slot that is taken is
+                # lost, silence is not (F1): after a lost answer the newest version tells, so that is proved like a win.
+                claim = FlipCommitted(snapshot) if flip is None else self._table.claim(flip)
+                # Prove that the version is the newest: its number may have been freed by a clean-up (G7).
+                outcome = self._prove(claim, attempt) if isinstance(claim, FlipClaimed) else claim
+                # Decide. A lost flip decides what rests on the snapshot alone (P7); the rest is planned again.
+                self._conclude(attempt, flip, outcome, tries, began)
+            match outcome:
+                case FlipCommitted(newest) if around.adopts:
+                    snapshot, around = newest, around.adopted_in(newest, seen.above)
+                case FlipCommitted(newest):
+                    # Promote, what was not promoted beside the proof. The next group is planned meanwhile.
+                    self._queue.release()
+                    self._promote(attempt.published)
+                    return newest
+                case FlipLost() | FlipSuperseded():
+                    snapshot, around = self._await_next_try(attempt, flip, outcome, tries), around.anew()
+                case FlipRefused(error):
+                    raise error
+                case FlipUnknown(reason) if not around.adopts:
+                    raise BatchUnknown(attempt.context.attempt, reason)
+                case FlipUnknown():
                     break  # of the batches nothing was sent
-                raise BatchUnknown(flip.attempt, outcome.reason)
-            if isinstance(outcome, FlipSuperseded) and own is not None:
-                own.settle(committed=False)
-                self._queue.resume()
-            snapshot, unmanaged = self._await_next_try(flip, attempt, outcome, tries), unmanaged.anew()
-        raise CatalogBusy(attempt.context.attempt, most, unmanaged.moving)
+        raise CatalogBusy(attempt.context.attempt, most, around.moving)
 
-    def _plan(
-        self,
-        group: Sequence[PendingBatch],
-        snapshot: CatalogSnapshot,
-        unmanaged: UnmanagedRound,
-        moving: Collection[ChainKey],
-    ) -> GroupAttempt:
-        waiting = [each for each in group if each.verdict is None]
-        if unmanaged.adopts:
-            return self._planner.adopt(waiting, snapshot, unmanaged.found)
-        return self._planner.plan(waiting, snapshot, unmanaged.found, moving)
-
-    def _give_up(self, group: Sequence[PendingBatch]) -> bool:
-        """Give up batches of which nothing was sent, or lost its slot for certain. True if that leaves none.
-
-        Those are batches that another server may commit, if one is to do that, and those with a key that are so old
-        that the record of a commit under that key may have expired.
-        """
+    def _sort_out(
+        self, group: Sequence[PendingBatch], deleted: Collection[ChainKey]
+    ) -> tuple[list[PendingBatch], list[PlannedBatch]]:
+        """The batches of a group to be planned, and those that are refused before. Nothing of them was sent."""
         elsewhere = self._table.peers.committing() is not None
-        oldest = elapsed_clock() - RECORD_LIFETIME
+        waiting, refused = list[PendingBatch](), list[PlannedBatch]()
         for pending in group:
             if pending.verdict is not None:
                 continue
-            batch = pending.batch
-            if elsewhere and batch.movable:
-                pending.verdict = CommittedElsewhere(batch.uuid)
-            elif batch.idempotency_key is not None and batch.accepted_at < oldest:
-                pending.verdict = BatchTooOld(batch.uuid, RECORD_LIFETIME)
-        return bool(group) and all(pending.verdict is not None for pending in group)
+            error = _refusal(pending, deleted, elsewhere=elsewhere)
+            if error is None:
+                waiting.append(pending)
+            else:
+                refused.append(PlannedBatch(pending, error, final=True))
+        return waiting, refused
+
+    def _promote_bases(
+        self, waiting: Sequence[PendingBatch], snapshot: CatalogSnapshot, around: UnmanagedRound
+    ) -> UnmanagedRound:
+        """Promote the rows that batches build on or remove, and the heads below unmanaged versions.
+
+        What stood above a head that had no canonical name is looked for again: it may have been built on the unmanaged
+        file that had the name (M6). A batch that needs what cannot be promoted is refused when it is planned.
+        """
+        batches = [pending.batch for pending in waiting]
+        rows = rows_to_promote(batches, snapshot, around.found)
+        rows = [row for row in rows if not self._promoter.is_promoted(row, snapshot)]
+        if not rows:
+            return around
+        with self._observer.step("promote"):
+            self._promoter.promote(rows, snapshot)
+        return around.without({(row.table_id, row.branch) for row in rows if self._promoter.is_done(row)})
+
+    def _plan(
+        self,
+        waiting: Sequence[PendingBatch],
+        refused: list[PlannedBatch],
+        snapshot: CatalogSnapshot,
+        around: UnmanagedRound,
+        moving: Collection[ChainKey],
+    ) -> GroupAttempt:
+        with self._observer.step("plan"):
+            if around.adopts:
+                attempt = self._planner.adopt(waiting, snapshot, around.found)
+            else:
+                attempt = self._planner.plan(waiting, snapshot, around.found, moving)
+        attempt.refused = refused
+        return attempt
 
     def _prepare(self, attempt: GroupAttempt, changes: OtherChanges | None) -> Flip | None:
-        """The flip of an attempt; None when nothing changes. A flip of batches carries record maintenance along."""
+        """The flip of an attempt; None when nothing changes. A flip of batches carries record housekeeping along."""
         if changes is None and not attempt.overlay.steps:
             return None
         other = changes or self._carried
@@ -302,154 +228,143 @@ class CommitLoop:
             outline=attempt.outline(),
         )
 
-    def _write(self, attempt: GroupAttempt, flip: Flip | None, ahead: UnprovedFlip | None) -> _Observed:
-        """Write what the flip makes reachable and look at storage beside it, in one parallel step (S1, P5)."""
-        rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
-        newest = Deferred(partial(self._refresh, ahead))
-        chains = () if self._limits.sole_writer else attempt.chains
-        above = Deferred(partial(versions_above, self._store, attempt.snapshot, chains))
-        changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
-        deleted = Deferred(partial(self._deleted_branches.among, attempt.snapshot, attempt.chains))
-        objects = [item for plan in attempt.plans for item in plan.staged]
-        if may_have_bundles(self._store, attempt.snapshot):
-            objects = with_bundle(objects)
-        calls: list[Callable[[], object]] = [newest, above, changed, deleted, *self._turns.requests()]
-        calls += [partial(self._store.put, *item, durable=False) for item in objects]
-        calls += [partial(self._remove_late, *item) for item in attempt.removed_files]
-        if flip is not None:
-            calls.append(partial(self._table.stage, flip))
-        self._store.gather(calls)
-        self._store.sync([key for key, _ in objects])
-        return _Observed(newest.result, above.result, changed.result, deleted.result)
-
-    def _refresh(self, ahead: UnprovedFlip | None) -> CatalogSnapshot:
-        """The newest snapshot, after it is known what became of the flip ahead."""
-        if ahead is not None:
-            ahead.is_committed()
-        return self._table.refresh_for_flip()
-
-    def _remove_late(self, path: str, sha256: str) -> None:
-        """Remove the file of a version that went with its branch, and that was written late, unless it is another one.
-
-        No row can name it again. What cannot be removed now is met again.
-        """
+    def _write(self, attempt: GroupAttempt, flip: Flip | None) -> Observed:
+        """See `AttemptWriter.write`. Batches that are refused before they are planned wait for no look at storage."""
+        if attempt.refused and flip is None and not attempt.batches:
+            return Observed(attempt.snapshot)
         try:
-            e_tag = self._store.head(path).e_tag
-            if e_tag is None or hashlib.sha256(find_contents(self._store, path) or b"").hexdigest() != sha256:
-                return
-            remove_if(self._store, path, e_tag)
-        except StorageError as error:
-            logger.warning("%s is left of a branch that was deleted: %s", path, error)
-        else:
-            logger.error("%s was written after its branch was deleted, and is removed", path)
-
-    def _send(
-        self, flip: Flip, attempt: GroupAttempt, tries: int, began: float, own: UnprovedFlip | None
-    ) -> FlipOutcome:
-        """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused.
-
-        On a bucket the next group is planned as soon as the slot is won, and sent as soon as the flip is proved.
-        Versions of this one are promoted beside the proof where that may be (G7), and hold up nobody else.
-        """
-        _mark(attempt, sent=True)
-        published = attempt.published
-        following = Following(
-            won=partial(self._won, flip, published, elapsed_clock(), own),
-            committed=partial(self._conclude, attempt, began, own),
-        )
-        try:
-            outcome = self._table.commit(flip, following)
-        except StorageError:
-            self._observer.flip("failed", tries)
-            _mark(attempt, sent=False)
-            self._leftovers.add(attempt, flip)
+            with self._observer.step("stage"):
+                return self._writer.write(attempt, flip)
+        except BaseException:
+            self._failed_attempts.add(attempt, flip)
             raise
+
+    def _overtaken(
+        self,
+        attempt: GroupAttempt,
+        flip: Flip | None,
+        seen: Observed,
+        around: UnmanagedRound,
+        moving: Collection[ChainKey],
+    ) -> tuple[CatalogSnapshot, UnmanagedRound] | None:
+        """What to plan on next, if others changed what the attempt rests on while it was written; else None."""
+        again: tuple[CatalogSnapshot, UnmanagedRound] | None = None
+        if seen.newest.version != attempt.snapshot.version:
+            self._fairness.lost(seen.newest.version - attempt.snapshot.version)
+            again = seen.newest, around.anew()
+        else:
+            following = around.following(
+                seen.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
+            )
+            if seen.changed or seen.deleted or (around.adopts and flip is None):
+                following = following or replace(around, found=seen.above, adopts=False)
+            if following is not None:
+                again = attempt.snapshot, replace(following, deleted=around.deleted | seen.deleted)
+        if again is not None:
+            self._failed_attempts.add(attempt, flip)
+        return again
+
+    @contextmanager
+    def _in_doubt(self, attempt: GroupAttempt) -> Iterator[None]:
+        """Where an exception leaves the outcome of the batches of an attempt unknown. Raises `BatchUnknown`."""
+        try:
+            yield
+        except Exception as error:
+            if not attempt.batches:
+                raise
+            logger.exception("the commit step of a group of %d batches failed", len(attempt.batches))
+            raise BatchUnknown(attempt.context.attempt, "the committer failed") from error
+
+    def _prove(self, claimed: FlipClaimed, attempt: GroupAttempt) -> FlipCommitted | FlipSuperseded | FlipUnknown:
+        """Prove a flip to be a commit, and promote beside that where no clean-up can have freed its slot (G7).
+
+        Not where others wait for the next flip: the requests of promotion would hold up the proof. Should the proof
+        fail all the same, the outcome is unknown: others may build on what was promoted.
+        """
+        published = attempt.published
+        if claimed.won_at is not None:
+            self._reader.remember(published, claimed.sent_at)
+        if not published or not claimed.never_taken or self._queue.is_awaited:
+            return self._table.prove(claimed)
+        proof = Deferred(partial(self._table.prove, claimed))
+        calls: list[Callable[[], object]] = [proof, partial(self._promote, published)]
+        self._store.gather(calls)
+        if isinstance(proof.result, FlipSuperseded):
+            return FlipUnknown(f"{claimed.flip.path} was written where another version was removed within a second")
+        return proof.result
+
+    def _conclude(
+        self, attempt: GroupAttempt, flip: Flip | None, outcome: FlipOutcome, tries: int, began: float
+    ) -> None:
+        """Give batches their verdicts, and note what became of the flip. This is the only place that gives verdicts.
+
+        (Those of a group that an exception ended are given by `Committer`.)
+        """
+        for pending, verdict, final in (*attempt.refused, *attempt.batches):
+            if final:
+                pending.verdict, pending.snapshot = verdict, attempt.snapshot
+            elif isinstance(outcome, FlipCommitted):
+                pending.verdict, pending.snapshot = verdict, outcome.snapshot
+        if flip is None:
+            return
         self._observer.flip(_FLIP_OUTCOMES[type(outcome)], tries)
-        if isinstance(outcome, FlipLost | FlipSuperseded):
-            _mark(attempt, sent=False)
-        if not isinstance(outcome, FlipCommitted):
-            self._reader.forget(version.entry for version in published)
-        elif attempt.adopted:
-            self._observer.adopted(len(attempt.adopted))
-        return outcome
+        if isinstance(outcome, FlipCommitted):
+            self.conclude_records(outcome.snapshot)
+            self._fairness.flipped(outcome.snapshot.version, time.monotonic() - began)
+            self._planner.keep(attempt.published)
+            if attempt.adopted:
+                self._observer.adopted(len(attempt.adopted))
+            return
+        self._reader.forget(version.entry for version in attempt.published)
+        if isinstance(outcome, FlipRefused):
+            self._failed_attempts.add(attempt, flip)
 
     def _await_next_try(
-        self, flip: Flip, attempt: GroupAttempt, outcome: FlipLost | FlipSuperseded, tries: int
+        self, attempt: GroupAttempt, flip: Flip | None, outcome: FlipLost | FlipSuperseded, tries: int
     ) -> CatalogSnapshot:
         """The snapshot to plan on next, after a wait of at most a quarter of a second, with full jitter.
 
         The files of a lost flip are removed, and its winner is followed. Of a superseded flip everything stays (G9).
         """
-        if isinstance(outcome, FlipLost):
-            self._turns.lost()
+        if isinstance(outcome, FlipLost) and flip is not None:
+            self._fairness.lost()
             self._table.discard(flip)
-            self._leftovers.add(attempt, flip, rows=False)
+            self._failed_attempts.add(attempt, flip, rows=False)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
-        return self._table.follow(flip.base, outcome.winner) if isinstance(outcome, FlipLost) else self._table.refresh()
+        if isinstance(outcome, FlipLost):
+            return self._table.follow(attempt.snapshot, outcome.winner)
+        return self._table.refresh()
 
-    def _won(
-        self,
-        flip: Flip,
-        published: Sequence[PlannedVersion],
-        sent_at: float,
-        own: UnprovedFlip | None,
-        snapshot: CatalogSnapshot,
-    ) -> Callable[[], None] | None:
-        """Keep the manifests of a flip that won its slot, and let the next group be planned on it (F8).
-
-        Not in a directory, where the proof takes a few look-ups. Returns the promotion to be done beside the proof. It
-        would hold up the proof, for which a group waits that comes next. `sent_at` is before the slot was written: its
-        answer may come late, and others promote from then on (G21).
-        """
-        self._reader.remember(published, sent_at)
-        promotion = partial(self.promote, published) if published and not self._queue.is_awaited else None
-        if own is not None and not own.is_settled and not self._store.local:
-            own.won(flip, snapshot)
-            self._ahead = own
-            self._queue.release()
-        return promotion
-
-    def _conclude(
-        self, attempt: GroupAttempt, began: float, own: UnprovedFlip | None, snapshot: CatalogSnapshot
-    ) -> None:
-        """Give the verdicts of a flip that is committed, and let the next one be sent. Promotion may be under way."""
-        self.conclude_records(snapshot)
-        self._turns.flipped(snapshot.version, time.monotonic() - began)
-        _decide(attempt, snapshot)
-        self._keep(attempt.published)
-        if own is not None:
-            own.settle(committed=True)
+    def _promote(self, published: Sequence[PlannedVersion]) -> None:
+        """Promote what a flip published and what is not promoted yet; what fails is left to the sweep."""
+        left = [version.entry for version in published if not self._promoter.is_done(version.entry)]
+        if not left:
+            return
+        try:
+            with self._observer.step("promote"):
+                self._promoter.promote(left)
+        except Exception:
+            logger.exception("promotion is left to the sweep")
 
     def conclude_records(self, snapshot: CatalogSnapshot) -> None:
-        """Forget the record maintenance that is done in `snapshot`, by this process or by others."""
+        """Forget the record housekeeping that is done in `snapshot`, by this process or by others."""
         closed = self._record_housekeeping.conclude(snapshot)
         self._promoter.forget(closed)
-        self._leftovers.add_closed(closed, snapshot)
-
-    def _keep(self, published: Iterable[PlannedVersion]) -> None:
-        """Keep versions in memory that have just become heads."""
-        for version in published:
-            self._manifests.put(version.entry, version.file)
-            self._transactions.keep(version.entry, version.file)
+        self._failed_attempts.add_closed(closed, snapshot)
 
 
-def _decide(attempt: GroupAttempt, snapshot: CatalogSnapshot, *, only_final: bool = False) -> None:
-    """Give the batches of an attempt the verdicts that hold in `snapshot`; one that must wait keeps None."""
-    for pending, verdict, final in attempt.batches:
-        if pending.verdict is None and (final or not only_final):
-            pending.verdict, pending.snapshot = verdict, snapshot
+def _refusal(pending: PendingBatch, deleted: Collection[ChainKey], *, elsewhere: bool) -> LanceNamespaceError | None:
+    """Why a batch is not planned; None if it is.
 
-
-def _refuse(group: Iterable[PendingBatch], deleted: Collection[ChainKey], snapshot: CatalogSnapshot) -> None:
-    """Reject the batches that name branches which a client deleted: what they build on, or begin anew, is gone."""
-    for pending in group:
-        gone = [chain for chain in pending.chains if chain in deleted]
-        if pending.verdict is None and gone:
-            (table_id, branch), *_ = gone
-            error = TableBranchNotFoundError(f"table {join(table_id)}: branch {branch!r} was deleted by a client")
-            pending.verdict, pending.snapshot = error, snapshot
-
-
-def _mark(attempt: GroupAttempt, *, sent: bool) -> None:
-    for planned in attempt.batches:
-        planned.pending.sent = sent
+    Another server commits, and the batch may be handed to it; the record of a commit under its key may have expired
+    (P1); or a client deleted a branch that it names (M8): what it builds on, or begins anew, is gone.
+    """
+    batch = pending.batch
+    if elsewhere and batch.movable:
+        return CommittedElsewhere(batch.uuid)
+    if batch.idempotency_key is not None and batch.accepted_at < elapsed_clock() - RECORD_LIFETIME:
+        return BatchTooOld(batch.uuid, RECORD_LIFETIME)
+    for table_id, branch in pending.chains if deleted else ():
+        if (table_id, branch) in deleted:
+            return TableBranchNotFoundError(f"table {join(table_id)}: branch {branch!r} was deleted by a client")
+    return None

@@ -1,30 +1,25 @@
 """The one writer of a catalog in this process: batches and all other changes go through one `CommitLoop`.
 
 One thread at a time commits a group: the batches that queued meanwhile. Then it promotes what the flip published, while
-the next one flips. On a bucket the next one is planned and staged as soon as the slot is won (F8).
+the next one flips.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.commit_loop import CommitLimits, CommitLoop, OtherChanges
-from namespace_server.directory.committing.failed_attempts import Leftovers
+from namespace_server.directory.committing.commit_loop import CommitLoop, OtherChanges
+from namespace_server.directory.committing.failed_attempts import FailedAttempts
 from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import GroupPlanner, PendingBatch, Verdict
 from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
-from namespace_server.directory.manifests.deleted_branches import DeletedBranches
-from namespace_server.directory.manifests.manifest_cache import ManifestCache
-from namespace_server.directory.manifests.manifest_reader import ManifestReader
-from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import (
     BatchConflict,
@@ -36,7 +31,6 @@ from namespace_server.directory.model.errors import (
     TablesWithoutCatalog,
     nothing_done,
 )
-from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import (
     Batch,
     RegisterIntent,
@@ -48,7 +42,6 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
-from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.observability.observation import SILENT, BatchOutcome, Observer
 from namespace_server.outcomes import with_nothing_done
@@ -68,41 +61,22 @@ class Committer:
         store: ObjectStore,
         table: ManifestTable,
         verifier: Verifier,
-        reader: ManifestReader,
-        manifests: ManifestCache,
-        transactions: CommittedTransactions,
-        promoter: Promoter,
-        deleted_branches: DeletedBranches,
+        planner: GroupPlanner,
+        loop: CommitLoop,
+        queue: FlipQueue,
         record_housekeeping: RecordHousekeeping,
-        limits: CommitLimits,
+        failed_attempts: FailedAttempts,
         observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._table = table
         self._verifier = verifier
-        self._promoter = promoter
+        self._planner = planner
+        self._loop = loop
+        self._queue = queue
         self._record_housekeeping = record_housekeeping
-        self._limits = limits
+        self._failed_attempts = failed_attempts
         self._observer = observer
-        self._planner = GroupPlanner(store, manifests, transactions, promoter)
-        self._leftovers = Leftovers(store)
-        self._queue = FlipQueue(limits.group_size)
-        self._loop = CommitLoop(
-            store,
-            table,
-            verifier,
-            self._planner,
-            reader,
-            manifests,
-            transactions,
-            promoter,
-            deleted_branches,
-            record_housekeeping,
-            self._leftovers,
-            self._queue,
-            limits,
-            observer,
-        )
         self.last_commit = 0.0
 
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
@@ -143,13 +117,9 @@ class Committer:
         self._queue.add(mine)
         while group := self._queue.take_group(mine):
             try:
-                published = self._commit_group(group)
+                self._commit_group(group)
             finally:
-                self._queue.release()
-            while self._finish(group, published):
-                group = [pending for pending in group if pending.verdict is None]
-                with self._queue.flipping():
-                    published = self._commit_group(group)
+                self._queue.finish(group)
         return mine
 
     def _without_limits(self, batches: Sequence[Batch], problem: str) -> list[PendingBatch]:
@@ -178,7 +148,7 @@ class Committer:
         `CatalogBusy`, `StorageError`.
         """
         with self._queue.flipping():
-            return self._loop.commit_changes(OtherChanges(plan, table_metadata, strict, tries))
+            return self._loop.commit((), OtherChanges(plan, table_metadata, strict, tries))
 
     def flush_record_housekeeping(self, *, tries: int | None = None) -> None:
         """Do the record maintenance that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
@@ -188,53 +158,39 @@ class Committer:
             if self._record_housekeeping.waiting >= waiting:
                 return
 
-    def remove_leftovers(self) -> None:
-        """Remove the files of attempts that are in no history, and bundles of closed records; see `Leftovers`."""
-        self._leftovers.remove(self._table.current)
+    def remove_failed_attempts(self) -> None:
+        """Remove the files of attempts that are in no history, and bundles of closed records; see `FailedAttempts`."""
+        self._failed_attempts.remove(self._table.current)
 
-    def _commit_group(self, group: Sequence[PendingBatch]) -> list[PlannedVersion]:
-        """Decide a group; returns the versions that its flip committed.
+    def _commit_group(self, group: Sequence[PendingBatch]) -> None:
+        """Commit a group, and promote what that publishes. Only a batch that must follow its flip has no verdict then.
 
-        A batch that has to wait for the promotion of another batch of the group is left without a verdict. After an
-        exception only those outcomes are unknown whose commit step had begun.
+        After an exception only those outcomes are unknown whose commit step had begun.
         """
         self._observer.group(len(group))
         try:
-            return self._loop.commit_group(group)
+            self._loop.commit(group)
         except BatchUnknown as unknown:
             reason = unknown.reason
             logger.warning("the outcome of a group of %d batches is unknown: %s", len(group), reason)
             _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, reason))
         except CatalogBusy as busy:
-            _reject(group, partial(self._answer_when_busy, around=busy.around))
+            _reject(group, partial(self._answer_when_busy, busy=busy))
         except Exception as error:  # noqa: BLE001 - every batch of the group needs a verdict
             _log_failure(len(group), error)
-            _reject(group, partial(_answer_after_failure, error=error))
+            _reject(group, partial(_nothing_done, error=error))
         except BaseException:
             _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, "the committer stopped"))
-            self._queue.decide(group)
             raise
-        return []
 
-    def _answer_when_busy(self, pending: PendingBatch, around: Collection[ChainKey]) -> Verdict:
+    def _answer_when_busy(self, pending: PendingBatch, busy: CatalogBusy) -> Verdict:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
         pending.snapshot = self._table.current
         try:
             replayed = replay_committed(pending.batch, pending.snapshot, pending.findings)
         except LanceNamespaceError as error:
             return error
-        return replayed or CatalogBusy(pending.batch.uuid, self._limits.tries, around)
-
-    def _finish(self, group: list[PendingBatch], published: Sequence[PlannedVersion]) -> bool:
-        """Promote the committed versions, then release the decided batches. True when batches of the group wait."""
-        try:
-            self._loop.promote(published)
-        except BaseException:
-            _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, "the committer stopped"))
-            raise
-        finally:  # promotion does not change these verdicts, and other threads wait for them
-            self._queue.decide(pending for pending in group if pending.verdict is not None)
-        return any(pending.verdict is None for pending in group)
+        return replayed or CatalogBusy(pending.batch.uuid, busy.tries, busy.around)
 
     def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:
         for pending in decided:
@@ -273,9 +229,7 @@ def _reject(group: Sequence[PendingBatch], answer: Callable[[PendingBatch], Verd
             pending.verdict = answer(pending)
 
 
-def _answer_after_failure(pending: PendingBatch, error: Exception) -> LanceNamespaceError:
-    if pending.sent:
-        return BatchUnknown(pending.batch.uuid, "the committer failed")
+def _nothing_done(pending: PendingBatch, error: Exception) -> LanceNamespaceError:
     return nothing_done(pending.batch.uuid, error)
 
 

@@ -35,7 +35,7 @@ _MOST: Final = 10_000
 _AT_ONCE: Final = 256
 
 
-class Leftovers:
+class FailedAttempts:
     """The names of files to remove. They are lost with the process: what is left is garbage. Thread-safe."""
 
     def __init__(self, store: ObjectStore) -> None:

@@ -14,7 +14,7 @@ class FlipQueue:
     """Lets one of the threads whose batches wait flip a group of at most `group_size`. Thread-safe.
 
     The others wait, and return as soon as their own batches are decided. What arrives during a flip forms the next
-    group, however many threads bring it.
+    group, however many threads bring it; those of the last group come first that have to follow its flip.
     """
 
     def __init__(self, group_size: int) -> None:
@@ -57,25 +57,27 @@ class FlipQueue:
                 self._flipping = None
                 self._changed.notify_all()
 
-    def resume(self) -> None:
-        """Flip in the calling thread, until `release`, once no other thread does. At once if it flips already."""
-        with self._changed:
-            mine = threading.get_ident()
-            self._changed.wait_for(lambda: self._flipping in {None, mine})
-            self._flipping = mine
-
     @contextmanager
     def flipping(self) -> Iterator[None]:
         """Flip within, once no other thread does; for what is not in the queue."""
-        self.resume()
+        with self._changed:
+            self._changed.wait_for(lambda: self._flipping is None)
+            self._flipping = threading.get_ident()
         try:
             yield
         finally:
             self.release()
 
-    def decide(self, batches: Iterable[PendingBatch]) -> None:
-        """Note that batches are decided, and let the threads return that wait for them."""
+    def finish(self, group: Sequence[PendingBatch]) -> None:
+        """End with a group: threads return that wait for its decided batches, the others wait first for the next flip.
+
+        The calling thread flips no more, unless it has ended its flip before.
+        """
         with self._changed:
-            for pending in batches:
-                pending.decided = True
+            for pending in group:
+                pending.decided = pending.verdict is not None
+                pending.taken = pending.decided
+            self._waiting.extendleft(pending for pending in reversed(group) if not pending.decided)
+            if self._flipping == threading.get_ident():
+                self._flipping = None
             self._changed.notify_all()

@@ -81,10 +81,7 @@ class RecordHousekeeping:
         return self.plan(snapshot, closings=_CLOSINGS_WHEN_IDLE)
 
     def plan(self, snapshot: CatalogSnapshot, *, closings: int | None = None) -> Changes:
-        """The changes for a flip on `snapshot`: a bounded number of each kind.
-
-        What the flip before does is not planned again, though that may not be concluded yet (F8).
-        """
+        """The changes for a flip on `snapshot`: a bounded number of each kind, none that others have made."""
         with self._lock:
             rows = (snapshot.record(batch_uuid) for batch_uuid in self._closing)  # as they are now, notes included
             is_open = (replace(row, state="closed") for row in rows if row is not None and row.state == "open")

@@ -24,11 +24,13 @@ class UnmanagedRound:
         found: The unmanaged versions above heads, as the last look showed them.
         adopts: Whether the try adopts these, and commits nothing else.
         moving: Chains where a look showed more than the one before it.
+        deleted: Branches that a client deleted by path, as far as looks on this snapshot have shown.
     """
 
     found: FoundAbove = field(default_factory=dict)
     adopts: bool = False
     moving: frozenset[ChainKey] = frozenset()
+    deleted: frozenset[ChainKey] = frozenset()
 
     def following(
         self, above: FoundAbove, *, adopted: bool, judged: Collection[ChainKey], moving: Collection[ChainKey]
@@ -57,7 +59,12 @@ class UnmanagedRound:
 
     def anew(self) -> Self:
         """The first round on a newer snapshot."""
-        return replace(self, found={}, adopts=False)
+        return replace(self, found={}, adopts=False, deleted=frozenset())
+
+    def without(self, chains: Collection[ChainKey]) -> Self:
+        """The same round, as if nothing had been found above the heads of these chains."""
+        left = {chain: versions for chain, versions in self.found.items() if chain not in chains}
+        return self if len(left) == len(self.found) else replace(self, found=left)
 
     def adopted_in(self, snapshot: CatalogSnapshot, above: FoundAbove) -> Self:
         """What is left of `above` for the try after a flip that adopted some of it."""

@@ -34,7 +34,7 @@ _INTERVAL: Final = 0.5
 """Seconds between two looks of a busy server for such requests."""
 
 
-class Turns:
+class WriteFairness:
     """Lets another server flip between two flips of this one, while others are seen to. Used under the flip lock."""
 
     def __init__(self, store: ObjectStore, table: ManifestTable) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from lance_core.errors import StorageError
 from lance_core.format.deletion import deletion_file_path, encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import NamingScheme, data_path, manifest_path
@@ -125,28 +126,32 @@ class FlipUnknown:
     reason: str
 
 
-FlipOutcome = FlipCommitted | FlipLost | FlipSuperseded | FlipUnknown
+@dataclass(frozen=True, slots=True)
+class FlipRefused:
+    """The store refused the write before any answer was lost: the flip is not in the catalog and never will be."""
+
+    error: StorageError
 
 
-def _nothing(_: CatalogSnapshot) -> None:
-    pass
+FlipOutcome = FlipCommitted | FlipLost | FlipSuperseded | FlipUnknown | FlipRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """What follows the steps of a flip, of which each may take a round trip.
+class FlipClaimed:
+    """The flip may be a commit: it won its slot, or its answer was lost. `ManifestTable.prove` tells.
 
     Attributes:
-        won: Called with the catalog as it is if the flip is a commit, once its slot is won. Returns what is to be done
-            beside the proof of that, where nothing speaks against it.
-        committed: Called with the catalog after the flip, once it is a commit; in any thread.
+        flip: The flip.
+        sent_at: When its slot began to be written, by `elapsed_clock`.
+        won_at: When it was known to have its slot; None if the answer was lost and the slot holds another version.
+        never_taken: No clean-up can have freed the slot: the base of the flip was proved to be the newest version
+            within the second before the answer to the write.
     """
 
-    won: Callable[[CatalogSnapshot], Callable[[], None] | None] = _nothing
-    committed: Callable[[CatalogSnapshot], None] = _nothing
-
-
-NOTHING_FOLLOWS: Final = Following()
+    flip: Flip
+    sent_at: float
+    won_at: float | None
+    never_taken: bool
 
 
 def prepare_flip(

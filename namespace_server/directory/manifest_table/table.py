@@ -11,16 +11,15 @@ from typing import Final
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import LanceCoreError, StorageError
-from lance_core.storage.port import Deferred, ObjectStore
+from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.flip import (
-    NOTHING_FOLLOWS,
     Flip,
+    FlipClaimed,
     FlipCommitted,
     FlipLost,
-    FlipOutcome,
+    FlipRefused,
     FlipSuperseded,
     FlipUnknown,
-    Following,
     check_changeable,
     prepare_flip,
 )
@@ -107,7 +106,7 @@ class ManifestTable:
         return self._snapshots.refresh()
 
     def refresh_for_flip(self) -> CatalogSnapshot:
-        """As `refresh`; on a bucket a flip that follows at once may be believed before it is proved; see `commit`."""
+        """As `refresh`; on a bucket the slot of a flip that follows at once was `never_taken`; see `FlipClaimed`."""
         return self._snapshots.refresh(SAME_SECOND / 2)
 
     def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
@@ -194,54 +193,49 @@ class ManifestTable:
         if writes:
             self._store.sync([path for path, _ in flip.files])
 
-    def commit(self, flip: Flip, following: Following = NOTHING_FOLLOWS) -> FlipOutcome:
+    def claim(self, flip: Flip) -> FlipClaimed | FlipLost | FlipUnknown | FlipRefused:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
-        Only an occupied slot is an answer (F1), and a slot that was won is a commit only if its version is the newest
-        afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed its
-        version (G7). What `following.won` returns is called beside that question on a bucket, if the base of the flip
-        was proved to be the newest version within the second before the answer to the write: no clean-up can have freed
-        the slot. Should the proof fail all the same, the outcome is unknown. Returns when all of it has ended.
-
-        Raises `StorageError` when the store refused the write before any answer was lost: nothing was written, and
-        nothing will be.
+        Only an occupied slot is an answer (F1). Whether a slot that was won is a commit, `prove` tells.
         """
-        began, listed_at = elapsed_clock(), self._snapshots.nothing_above(flip.base)
-        with self._observer.step("flip"):
-            outcome = claim_slot(self._store, flip.path, flip.manifest)
-        if isinstance(outcome, SlotUnknown):
-            return FlipUnknown(outcome.reason)
-        if isinstance(outcome, SlotLost):
-            if not outcome.answer_was_lost:
-                return FlipLost(outcome.data)
-            # Ours may have stood there, been built on, and been removed since (G9).
-            return self._conclude(self._trace(flip, began, won=False), flip, following)
-        asked_at = elapsed_clock()
-        self.clock.wrote(flip.path)
-        made = flip.snapshot(flip.base.listed_at)
-        beside = following.won(made)
-        proof = Deferred(partial(self._prove, flip, made.proved(asked_at), began, following))
-        if beside is None or self._store.local or asked_at - listed_at >= SAME_SECOND:
-            proof()
-            return proof.result
-        calls: list[Callable[[], object]] = [proof, beside]
-        self._store.gather(calls)
-        if isinstance(proof.result, FlipSuperseded):  # others may build on what was done beside the proof
-            return FlipUnknown(f"{flip.path} was written where another version was removed within a second")
-        return proof.result
-
-    def _prove(self, flip: Flip, made: CatalogSnapshot, began: float, following: Following) -> FlipOutcome:
-        """The outcome of a flip that won its slot; `made` is the catalog if it is the newest version."""
+        sent_at, listed_at = elapsed_clock(), self._snapshots.nothing_above(flip.base)
         try:
-            with self._observer.step("prove"):
-                proved = self._newest.is_newest(flip.version, flip.disk.scheme)
+            with self._observer.step("flip"):
+                slot = claim_slot(self._store, flip.path, flip.manifest)
         except StorageError as error:
-            return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
-        outcome = FlipCommitted(made) if proved else self._trace(flip, began, won=True)
-        return self._conclude(outcome, flip, following)
+            return FlipRefused(error)
+        if isinstance(slot, SlotUnknown):
+            return FlipUnknown(slot.reason)
+        if isinstance(slot, SlotLost):
+            # After a lost answer ours may have stood there, been built on, and been removed since (G9).
+            return FlipClaimed(flip, sent_at, None, False) if slot.answer_was_lost else FlipLost(slot.data)
+        won_at = elapsed_clock()
+        self.clock.wrote(flip.path)
+        return FlipClaimed(flip, sent_at, won_at, not self._store.local and won_at - listed_at < SAME_SECOND)
 
-    def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
+    def prove(self, claimed: FlipClaimed) -> FlipCommitted | FlipSuperseded | FlipUnknown:
+        """Tell whether a flip is a commit, and take the catalog that it made (G7).
+
+        Its version is the newest, or the newest one holds the flip's records: the slot may have been vacant because a
+        clean-up removed its version. Raises nothing: what cannot be told is `FlipUnknown`.
+        """
+        flip, proved = claimed.flip, False
+        if claimed.won_at is not None:
+            try:
+                with self._observer.step("prove"):
+                    proved = self._newest.is_newest(flip.version, flip.disk.scheme)
+            except StorageError as error:
+                return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
+        outcome = FlipCommitted(flip.snapshot(claimed.won_at or 0.0)) if proved else self._trace(claimed)
+        if isinstance(outcome, FlipCommitted):
+            self._snapshots.accept(outcome.snapshot)
+            if flip.has_records:
+                self.peers.flipped()
+        return outcome
+
+    def _trace(self, claimed: FlipClaimed) -> FlipCommitted | FlipSuperseded | FlipUnknown:
         """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
+        flip, won = claimed.flip, claimed.won_at is not None
         try:
             newest = self._snapshots.refresh_by_listing()
         except LanceCoreError as error:
@@ -250,7 +244,7 @@ class ManifestTable:
             return FlipCommitted(flip.snapshot(newest.listed_at))
         if newest.version < flip.version:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
-        if elapsed_clock() - began > RECORD_LIFETIME:
+        if elapsed_clock() - claimed.sent_at > RECORD_LIFETIME:
             return FlipUnknown(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
         if won and not flip.has_records:  # it may well be part of the newest version; made again, it changes nothing
             logger.info(
@@ -278,15 +272,6 @@ class ManifestTable:
             self._store.delete(flip.path)
         except StorageError as error:
             logger.error("%s is no version of the catalog and cannot be removed: %s", flip.path, error)
-
-    def _conclude(self, outcome: FlipOutcome, flip: Flip, following: Following) -> FlipOutcome:
-        """Take the catalog that a flip made, if it is a commit."""
-        if isinstance(outcome, FlipCommitted):
-            self._snapshots.accept(outcome.snapshot)
-            if flip.has_records:
-                self.peers.flipped()
-            following.committed(outcome.snapshot)
-        return outcome
 
     def discard(self, flip: Flip) -> None:
         """Remove the files of a flip that is known to be lost; a file that cannot be removed is left."""

@@ -18,7 +18,14 @@ from namespace_server.directory.manifests.quarantine import Quarantine
 from namespace_server.directory.manifests.staged_bundles import StagedBundles
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.planning_context import PlannedVersion
+
+
+class PlannedVersion(NamedTuple):
+    """A version row that a plan puts, and its manifest: the bytes, and parsed."""
+
+    entry: VersionEntry
+    data: bytes
+    file: ManifestFile
 
 
 class _Flipped(NamedTuple):

@@ -24,7 +24,6 @@ from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.unmanaged_versions import found_entry
 
 logger = logging.getLogger(__name__)
 
@@ -156,3 +155,23 @@ def find_removed(
     quarantined = quarantined_paths()
     present = {found.version for found in list_versions(store, head.base)}
     return [entry for entry in promoted if entry.version not in present and entry.canonical_path not in quarantined]
+
+
+def found_entry(
+    table: TableEntry, branch: str | None, file: ManifestFile, e_tag: str | None, scheme: str
+) -> VersionEntry:
+    """The row of a version that has its canonical name already."""
+    return VersionEntry(
+        table_id=table.id,
+        branch=branch,
+        version=file.version,
+        location=table.location,
+        size=file.identity.size,
+        sha256=file.identity.sha256,
+        transaction_uuid=file.identity.transaction_uuid,
+        timestamp_ms=file.timestamp_ms,
+        e_tag=e_tag,
+        naming_scheme=scheme,
+        staged_path=None,
+        metadata={},
+    )

@@ -187,6 +187,7 @@ class CatalogBusy(ServiceUnavailableError):
             "repeat it unchanged"
         )
         self.detail = batch_uuid
+        self.tries = tries
         self.around = around
 
 

@@ -1,8 +1,9 @@
-"""Decide what a batch changes, judged against one snapshot. No I/O of its own.
+"""Decide what a batch changes, judged against one snapshot. It reads manifests through its context, and writes nothing.
 
 planner               plans a batch, operation by operation; checks idempotency keys against committed batches
 plan_builder          the plan under construction
-planning_context      the port through which planning reads manifests
+planning_context      what planning reads: manifests, and storage about versions of other writers
+promoted_rows         rows that need their canonical names before a batch can be planned
 namespaces_and_tables operations on namespaces and tables
 table_versions        operations on table versions: create, delete, assert
 transactions          the commit of a transaction onto the head

@@ -6,23 +6,19 @@ garbage: it may stand in the plan of a collection at any later time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
 from lance_namespace.errors import InvalidInputError
 
-from lance_core.cleanup.reachability import file_name, names_used
-from lance_core.errors import LanceCoreError
 from lance_core.format.naming import branch_base
-from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.entries import TableEntry
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.operations import CommitTransaction, CreateTableVersion
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.chains import chain_name
 from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, PlanBuilder, StagedManifest
-from namespace_server.directory.planning.planning_context import PlanningContext
 
 MOST_VERSIONS: Final = 64
 """Versions that are looked through, from the head down, for an old file that a transaction names again."""
@@ -56,31 +52,13 @@ def require_fresh(
         return
     base = branch_base(table.location, operation.branch)
     rows = builder.view(operation.id).versions(operation.id, operation.branch, descending=True)
-    left = unnamed(builder.context, base, old.keys(), islice(rows, MOST_VERSIONS))
+    left = builder.context.unnamed(base, old.keys(), islice(rows, MOST_VERSIONS))
     if left:
         key, horizon = min(left), builder.base.collector.horizon
         raise InvalidInputError(
             f"{chain_name(operation)}: the file {key} was written at {_time(old[key])}, before {_time(horizon)}, the "
             "horizon of the catalog; files that no version named by then are removed; stage again"
         )
-
-
-def unnamed(context: PlanningContext, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:
-    """Those of the keys, of files below `base`, that none of the rows names."""
-    left = {key: file_name(key.removeprefix(f"{base}/")) for key in keys}
-    for names in _names(context, rows):
-        left = {key: name for key, name in left.items() if name is None or name not in names}
-        if not left:
-            break
-    return set(left)
-
-
-def _names(context: PlanningContext, rows: Iterable[VersionEntry]) -> Iterator[frozenset[str]]:
-    for row in rows:
-        try:
-            yield frozenset(names_used(context.manifest(row)))
-        except LanceCoreError:  # a version that cannot be read keeps nothing alive
-            continue
 
 
 def _time(seconds: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
@@ -21,6 +20,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.reachable import StatedFiles
 from namespace_server.answer import json_bytes
+from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import (
     DROPPED,
     NO_PROPERTIES,
@@ -41,7 +41,8 @@ from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.results import OperationResult, table_version_json
 from namespace_server.directory.model.retention import DROPPED_WINDOW, read_window, stated
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.planning_context import PlannedVersion, PlanningContext
+from namespace_server.directory.planning.planning_context import PlanningContext
+from namespace_server.outcomes import with_nothing_done
 
 TABLES_PER_TOMBSTONE: Final = 1_000
 """The most tables that one tombstone record names; a larger cascade writes several records."""
@@ -295,49 +296,42 @@ class PlanBuilder:
         return [entry for branch in chains for entry in self.work.versions(table_id, branch, descending=False)]
 
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
-        """Promote the rows that are not promoted yet, before they are removed (P6).
+        """Raise unless the rows have their canonical names, before they are removed or put under another name (P6).
 
-        Raises InvalidInputError (13) for a row that this very batch makes; else as `PlanningContext.promote`.
+        InvalidInputError (13) for a row that this very batch makes, ServiceUnavailableError (17) for others.
         """
-        waiting = [entry for entry in entries if not self.context.is_promoted(entry)]
-        if not waiting:
-            return
         mine = {planned.entry for planned in self.published}
-        if any(entry in mine for entry in waiting):
+        if mine and any(entry in mine for entry in entries):
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
-        self.context.promote(waiting, self.batch)
+        self._require_names(entries)
+
+    def require_head_promoted(self, head: VersionEntry) -> None:
+        """Raise ServiceUnavailableError (17) for a committed head without its canonical name, to build on it (M1).
+
+        A head that this flip makes gets its name before the versions that are built on it.
+        """
+        self._require_names([head])
+
+    def _require_names(self, entries: Sequence[VersionEntry]) -> None:
+        """Promotion was tried before planning; see `rows_to_promote`."""
+        if not all(map(self.context.is_promoted, entries)):
+            raise with_nothing_done(
+                ServiceUnavailableError(
+                    f"batch {self.batch.uuid}: nothing was done: versions that it builds on or removes cannot be "
+                    "promoted now; repeat it"
+                )
+            )
 
     def require_in_catalog(self, tables: Sequence[TableEntry]) -> None:
-        """Have the catalog version before this batch hold all of these tables, which it drops (G13).
+        """Raise InvalidInputError (13) for a table to be dropped that this very batch brings back (G13).
 
-        Versions that are not promoted are promoted; what cannot be is dropped with its table all the same. Raises
-        `MustFollowGroup` if a batch of the same group changes one of them, InvalidInputError (13) for a table that this
-        very batch brings back: no catalog version has it.
+        The catalog version before the batch holds all others. Versions that cannot be promoted are dropped all the
+        same: their records stay open.
         """
-        self.context.require_unchanged(self.base, [table.id for table in tables])
         for table in tables:
             tombstone = self.base.tombstone_at(table.location)
             if tombstone is not None and tombstone.state == DROPPED:
                 raise InvalidInputError(f"table {join(table.id)}: a batch cannot drop a table that it brings back")
-        places = self.base.state.open_places
-        locations = {table.location: table.id for table in tables} if places else {}
-        rows = (
-            self.base.version_entry(locations[location], branch, version)
-            for location, branch, version in places
-            if location in locations
-        )
-        waiting = [row for row in rows if row is not None and not self.context.is_promoted(row)]
-        if waiting:
-            with suppress(ServiceUnavailableError):
-                self.context.promote(waiting, self.batch)
-
-    def require_head_promoted(self, head: VersionEntry) -> None:
-        """Promote a committed head that has only its staged name, before a version is built on it (M1).
-
-        Raises as `PlanningContext.promote`.
-        """
-        if self.context.awaits_promotion(head):
-            self.context.promote([head], self.batch)
 
     def require_record(self) -> None:
         """Have the batch recorded, and thereby flipped, even if it changes nothing else."""

@@ -1,8 +1,7 @@
 """Plan a batch against one snapshot: in order, each operation on the effects of those before it.
 
 Planning changes nothing in the catalog. Facts about storage come as `Finding`s, which verification made before, or from
-the `PlanningContext` of the attempt, which also promotes the committed versions that a batch removes or builds on. A
-batch that cannot be carried out raises the namespace error to answer with.
+the `PlanningContext` of the attempt. A batch that cannot be carried out raises the namespace error to answer with.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def plan_batch(
 ) -> Plan:
     """Plan a batch on a snapshot (which may be the overlay of a group).
 
-    Raises a LanceNamespaceError when it cannot be carried out, `MustFollowGroup` when it has to wait for its group.
+    Raises a LanceNamespaceError when it cannot be carried out.
     """
     if replayed := replay_committed(batch, snapshot, findings):
         return replayed

@@ -1,26 +1,33 @@
-"""The port through which planning reads manifests and has new ones built; the group planner implements it."""
+"""What planning reads: manifests, and what storage holds of versions of other writers. It writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+import time
+import uuid
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
-from lance_core.commit.prepare import PreparedCommit
+from lance_core.cleanup.reachability import file_name, names_used
+from lance_core.commit.concurrent_commits import ConcurrentVersion
+from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
+from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from lance_core.table_files import root_path
+from lance_core.transaction.readings import may_have_read_number, other_meaning, read_once
+from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
+from namespace_server.directory.manifests.manifest_cache import CacheKey, ManifestCache, cache_key
+from namespace_server.directory.manifests.manifest_reader import PlannedVersion, find_files
+from namespace_server.directory.manifests.promoter import Promoter
+from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.object_ids import ObjectId
-from namespace_server.directory.model.operations import Batch
+from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-
-class PlannedVersion(NamedTuple):
-    """A version row that a plan puts, and its manifest: the bytes, and parsed."""
-
-    entry: VersionEntry
-    data: bytes
-    file: ManifestFile
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +43,45 @@ class Basis:
     cloned: VersionEntry | None = None
 
 
-class MustFollowGroup(Exception):
-    """The batch builds on or removes versions that batches before it in its group publish: they have to be committed
-    and promoted before it can be planned (P6, M1).
-    """
-
-
-class PlanningContext(Protocol):
-    """Manifests for the planning of one attempt; a call has the same answer throughout it, but for promotions.
+class PlanningContext:
+    """Manifests for the planning of one attempt at a group, on `snapshot`. A call has the same answer throughout it.
 
     `attempt` is the uuid of the attempt (N5), `now_ms` its time in milliseconds since the epoch.
     """
 
-    attempt: str
-    now_ms: int
+    def __init__(
+        self,
+        store: ObjectStore,
+        manifests: ManifestCache,
+        transactions: CommittedTransactions,
+        promoter: Promoter,
+        snapshot: CatalogSnapshot,
+    ) -> None:
+        self.attempt = str(uuid.uuid4())
+        self.now_ms = time.time_ns() // 1_000_000
+        self._store = store
+        self._manifests = manifests
+        self._transactions = transactions
+        self._promoter = promoter
+        self._snapshot = snapshot
+        self._planned: dict[CacheKey, ManifestFile] = {}
+        self._quarantined: dict[str, list[QuarantinedFile]] = {}
 
     def remember_manifest(self, planned: PlannedVersion) -> None:
         """Remember a manifest that is planned, for the operations and batches planned on top of it."""
+        self._planned[cache_key(planned.entry)] = planned.file
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
-        """The manifest of a row, from the cache or from storage (M4)."""
+        """The manifest of a row: of this group, from the cache, or read from storage (M4).
+
+        Raises `NotFound`, and `CorruptFile`, also for the head of a table that is missing.
+        """
+        planned = self._planned.get(cache_key(entry))
+        if planned is not None:
+            return planned
+        head = None if entry.branch is not None else self._snapshot.head(entry.table_id, None)
+        is_head = head is not None and cache_key(head) == cache_key(entry)
+        return self._manifests.load_head(entry) if is_head else self._manifests.load(entry)
 
     def is_adoptable(
         self, path: str, base: str, file: ManifestFile, below: ManifestFile | None, kept: Iterable[VersionEntry]
@@ -65,6 +91,30 @@ class PlanningContext(Protocol):
         `path` is the key of the manifest. A file may be in the plan of a collection if it was written longer before its
         manifest than such a plan waits (G2, G5), unless one of `kept`, rows of the snapshot, names it.
         """
+        grace = self._snapshot.collector.grace
+        location = base.removesuffix(f"/{BRANCHES_DIRECTORY}/{file.branch}") if file.branch else base
+        horizon = horizon_at(self._snapshot, location)
+        found = find_files(self._store, base, file, below)
+        if found is None:
+            logger.error("version %d at %s is not adopted: files that it names are missing", file.version, base)
+            return False
+        old = {key: each.written for key, each in found.items() if each.written < horizon}
+        if not old:
+            return True
+        [manifest] = self._store.require([path])
+        slow = {key for key, written in old.items() if manifest.written - written > grace}
+        left = self.unnamed(base, slow, kept)
+        if not left:  # of the others, each collection since then has read the manifest
+            return True
+        logger.error(
+            "version %d at %s is not adopted: it names a file that was written %d s before it, and what nothing names "
+            "for %d s may be removed",
+            file.version,
+            base,
+            manifest.written - min(old[key] for key in left),
+            grace,
+        )
+        return False
 
     def other_meaning(self, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
         """Why a version of another writer, in the chain with this root, may mean something else than it says (P12).
@@ -72,9 +122,42 @@ class PlanningContext(Protocol):
         `file` is built on `below` by its content. It may be that its writer read a version that is in quarantine, and
         that names other fragments by the same ids. None if it means the same all the same. Raises `StorageError`.
         """
+        deleted_rows = read_once(TableFiles(self._store, base).deleted_rows)
+        if base not in self._quarantined:  # after `file` was read: what its writer can have read is there by now
+            listed = self._manifests.quarantine.files()
+            self._quarantined[base] = [item for item in listed if item.base == base]
+        meant = [each for each in self._quarantined[base] if may_have_read_number(file.transaction, each.version)]
+        for _, view in self._manifests.quarantine.read(meant):
+            try:
+                reason = other_meaning(file, below, view, deleted_rows)
+            except (NotFound, CorruptFile, UnsupportedFeature) as error:
+                reason = (
+                    f"whether its writer read version {view.version}, which is in quarantine, is not known: {error}"
+                )
+            if reason is not None:
+                logger.error("version %d at %s is not adopted: %s", file.version, base, reason)
+                return reason
+        return None
+
+    def unnamed(self, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:
+        """Those of the keys, of files below `base`, that none of the rows names."""
+        left = {key: file_name(key.removeprefix(f"{base}/")) for key in keys}
+        for names in self._names(rows):
+            left = {key: name for key, name in left.items() if name is None or name not in names}
+            if not left:
+                break
+        return set(left)
+
+    def _names(self, rows: Iterable[VersionEntry]) -> Iterator[frozenset[str]]:
+        for row in rows:
+            try:
+                yield frozenset(names_used(self.manifest(row)))
+            except LanceCoreError:  # a version that cannot be read keeps nothing alive
+                continue
 
     def root_path(self, entry: VersionEntry) -> str:
         """The root of the chain of a row, as manifests and transactions name it."""
+        return root_path(self._store, entry.base)
 
     def prepare(
         self,
@@ -86,20 +169,47 @@ class PlanningContext(Protocol):
         stable_row_ids: bool = False,
         data_storage_version: str | None = None,
     ) -> PreparedCommit:
-        """Build the next manifest on the head. Raises `CommitConflict`, `InvalidTransaction`, `NotFound`."""
+        """Build the next manifest on the head (P2). Raises `CommitConflict`, `InvalidTransaction`, `NotFound`."""
+        files = TableFiles(self._store, branch_base(table.location, branch))
+        if basis.cloned is not None:
+            _check_origin(files, transaction.clone, basis.cloned)
+        return prepare_commit(
+            transaction,
+            History(
+                None if basis.head is None else self.manifest(basis.head),
+                [self._concurrent(entry) for entry in basis.concurrent],
+                lambda version: self._load(table, branch, version, basis),
+            ),
+            files,
+            now_ns=time.time_ns(),
+            first=FirstVersion(
+                branch,
+                stable_row_ids,
+                data_storage_version,
+                None if basis.cloned is None else self.manifest(basis.cloned),
+            ),
+        )
 
-    def promote(self, entries: Sequence[VersionEntry], batch: Batch) -> None:
-        """Promote rows that a batch removes or builds on, with the heads of its chains and all below (P6, M1).
+    def _concurrent(self, entry: VersionEntry) -> ConcurrentVersion:
+        return self._planned.get(cache_key(entry)) or self._transactions.version(entry)
 
-        Raises `MustFollowGroup` if a row is not committed yet, ServiceUnavailableError (17) if one cannot be promoted
-        now.
-        """
-
-    def require_unchanged(self, base: CatalogSnapshot, tables: Iterable[ObjectId]) -> None:
-        """Raise `MustFollowGroup` if another batch of the group changes one of these tables in `base`."""
+    def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:
+        """One version of a chain; by its row, because the catalog decides what a number means."""
+        known = (basis.read, basis.head, *basis.concurrent, self._snapshot.version_entry(table.id, branch, version))
+        entry = next((found for found in known if found is not None and found.version == version), None)
+        if entry is None:
+            raise NotFound(f"version {version} of {table.location}: expected a row in the catalog")
+        return self.manifest(entry)
 
     def is_promoted(self, entry: VersionEntry) -> bool:
-        """Whether the row is committed and its canonical file is known to be the row's."""
+        """Whether the canonical file of a committed row is known to be the row's, before this attempt."""
+        return self._promoter.is_promoted(entry, self._snapshot)
 
-    def awaits_promotion(self, entry: VersionEntry) -> bool:
-        """Whether the row is committed and its canonical file is not known to be the row's."""
+
+def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: VersionEntry) -> None:
+    """Raise InvalidTransaction unless the Clone names its parent's root, where readers find inherited files (P4)."""
+    if files.key_of(clone.ref_path) != cloned.base:
+        raise InvalidTransaction(
+            f"clone of version {clone.ref_version} of {clone.ref_path!r}: expected the root of its parent, "
+            f"{files.store.object_uri(cloned.base)}"
+        )

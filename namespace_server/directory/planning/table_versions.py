@@ -24,6 +24,7 @@ from lance_core.transaction.fragments import require_unshared
 from lance_core.transaction.heads import check_room
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.reachable import new_fragments
+from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import DROPPED, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchConflict
 from namespace_server.directory.model.operations import (
@@ -48,7 +49,6 @@ from namespace_server.directory.planning.plan_builder import (
     PlanBuilder,
     StagedManifest,
 )
-from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.directory.planning.references import refuse_tagged
 
 

@@ -17,6 +17,7 @@ from lance_core.errors import (
     TransactionConflict,
     UnsupportedFeature,
 )
+from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchConflict, ConflictKind
 from namespace_server.directory.model.operations import (
@@ -38,7 +39,7 @@ from namespace_server.directory.planning.plan_builder import (
     PlanBuilder,
     version_result,
 )
-from namespace_server.directory.planning.planning_context import Basis, PlannedVersion
+from namespace_server.directory.planning.planning_context import Basis
 
 
 def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransaction) -> OperationResult:

@@ -9,6 +9,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.lineage import has_fragments_of, lineage_break
+from namespace_server.directory.manifests.stored_versions import FoundVersion, found_entry
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import MOST_VERSIONS
@@ -19,7 +20,7 @@ def adopt_found(
     snapshot: CatalogSnapshot,
     table: TableEntry,
     branch: str | None,
-    found: Sequence[tuple[str, ManifestFile, str | None]],
+    found: Sequence[FoundVersion],
     context: PlanningContext,
 ) -> list[VersionEntry]:
     """Rows for canonical files of other writers above the head: contiguous, each built on the one before (P5).
@@ -90,7 +91,7 @@ def never_adopted(
     snapshot: CatalogSnapshot,
     table: TableEntry,
     branch: str | None,
-    found: Sequence[tuple[str, ManifestFile, str | None]],
+    found: Sequence[FoundVersion],
     context: PlanningContext,
 ) -> str | None:
     """The SHA-256 of the first file above the head of a chain if it can never be adopted; None if it can be.
@@ -113,7 +114,7 @@ def removed_files(
     snapshot: CatalogSnapshot,
     table: TableEntry,
     branch: str | None,
-    found: Sequence[tuple[str, ManifestFile, str | None]],
+    found: Sequence[FoundVersion],
 ) -> list[tuple[str, str]]:
     """Keys and SHA-256 of the files, among those found above a head, of versions that went with a deleted branch.
 
@@ -125,23 +126,3 @@ def removed_files(
     removed = snapshot.removed_versions(branch_base(table.location, branch))
     rows = [found_entry(table, branch, file, e_tag, scheme) for scheme, file, e_tag in found] if removed else []
     return [(row.canonical_path, row.sha256) for row in rows if row.sha256 in removed]
-
-
-def found_entry(
-    table: TableEntry, branch: str | None, file: ManifestFile, e_tag: str | None, scheme: str
-) -> VersionEntry:
-    """The row of a version that has its canonical name already."""
-    return VersionEntry(
-        table_id=table.id,
-        branch=branch,
-        version=file.version,
-        location=table.location,
-        size=file.identity.size,
-        sha256=file.identity.sha256,
-        transaction_uuid=file.identity.transaction_uuid,
-        timestamp_ms=file.timestamp_ms,
-        e_tag=e_tag,
-        naming_scheme=scheme,
-        staged_path=None,
-        metadata={},
-    )

@@ -18,7 +18,6 @@ from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundErro
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import Deferred
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.committing.group_planner import AttemptContext
 from namespace_server.directory.manifests.stored_versions import versions_above
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
@@ -26,6 +25,7 @@ from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.operations import AdoptTableVersions, Batch
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.planning_context import PlanningContext
 from namespace_server.directory.planning.unmanaged_versions import never_adopted
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def _quarantine_above(catalog: StoredCatalog, chain: ChainKey) -> None:
         above = versions_above(catalog.store, catalog.table.current, [chain]).get(chain, [])
         snapshot = catalog.table.refresh()
         table, head = snapshot.table(chain[0]), snapshot.head(*chain)
-        context = AttemptContext(catalog.store, catalog.manifests, catalog.transactions, catalog.promoter, snapshot)
+        context = PlanningContext(catalog.store, catalog.manifests, catalog.transactions, catalog.promoter, snapshot)
         if table is not None and head is not None and context.is_promoted(head):
             sha256 = never_adopted(snapshot, table, chain[1], above, context)
             if sha256 is not None:

@@ -131,7 +131,7 @@ class Recovery:
             self._expire_records,
             self._recommit_quarantined,
             self._flush_record_housekeeping,
-            lambda _: self._committer.remove_leftovers(),
+            lambda _: self._committer.remove_failed_attempts(),
             lambda _: self._lost_version.compare(self._table.current),  # after the flips of these steps
         )
         for step in steps:

@@ -9,14 +9,18 @@ from lance_namespace.errors import InvalidInputError
 from lance_core.errors import StorageError
 from lance_core.format.naming import branch_base
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.manifests.stored_versions import first_version, stored_branches, stored_versions
+from namespace_server.directory.manifests.stored_versions import (
+    first_version,
+    found_entry,
+    stored_branches,
+    stored_versions,
+)
 from namespace_server.directory.model.entries import DEREGISTERED, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import shown, unreadable
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import Operation, RegisterTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Finding, VacantLocation
-from namespace_server.directory.planning.unmanaged_versions import found_entry
 from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 
 

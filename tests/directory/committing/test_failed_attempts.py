@@ -12,7 +12,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.manifest_table.flip import Flip, FlipOutcome, FlipSuperseded
+from namespace_server.directory.manifest_table.flip import Flip, FlipClaimed, FlipOutcome, FlipSuperseded
 from namespace_server.directory.model.errors import BatchUnknown
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Fault, FaultStore
@@ -132,13 +132,17 @@ def test_what_a_flip_wrote_that_is_superseded_stays(two: Ground, monkeypatch: py
     """Its slot was free because a clean-up had removed its version; other processes may have followed it (G9)."""
     held = two.again()
     table, flips = held.catalog.table, list[Flip]()
-    commit = table.commit
+    claim, prove = table.claim, table.prove
 
-    def supersede_first(flip: Flip, *_: object) -> FlipOutcome:
+    def claim_later(flip: Flip) -> object:
         flips.append(flip)
-        return FlipSuperseded(table.refresh()) if len(flips) == 1 else commit(flip)
+        return FlipClaimed(flip, 0.0, 0.0, never_taken=False) if len(flips) == 1 else claim(flip)
 
-    monkeypatch.setattr(table, "commit", supersede_first)
+    def supersede_first(claimed: FlipClaimed) -> FlipOutcome:
+        return FlipSuperseded(table.refresh()) if claimed.flip is flips[0] else prove(claimed)
+
+    monkeypatch.setattr(table, "claim", claim_later)
+    monkeypatch.setattr(table, "prove", supersede_first)
     held.batch(*(two.transaction(each, rows(6, 9)) for each in (T, U)))
     held.catalog.sweep()
     assert all((two.root / path).exists() for path, _ in flips[0].files)

@@ -11,6 +11,7 @@ from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.directory.planning.plan_builder import Plan
+from namespace_server.outcomes import outcome_of
 from tests.directory.tables import Ground, rows
 
 OTHER = Peer("other", "http://a")
@@ -55,17 +56,17 @@ def test_of_a_batch_that_is_given_up_after_a_lost_slot_nothing_is_left(
     table, other = server.catalog.table, server.again()
     other.catalog.table.peers.join(OTHER, SECRET)
     append = other.transaction(["g", "u"], rows(7, 8))
-    commit = table.commit
+    claim = table.claim
 
     def lose(*given: Any) -> Any:
         other.batch(append)
-        return commit(*given)
+        return claim(*given)
 
-    monkeypatch.setattr(table, "commit", lose)
+    monkeypatch.setattr(table, "claim", lose)
     [pending] = server.catalog.committer.commit([prepared(server, "t", movable=True)])
     assert isinstance(pending.verdict, CommittedElsewhere)
-    assert not pending.sent
-    server.catalog.committer.remove_leftovers()
+    assert outcome_of(pending.verdict) == "nothing_done"
+    server.catalog.committer.remove_failed_attempts()
     other.catalog.sweep()
     other.catalog.flush_record_housekeeping()
     assert not list((server.root / "_staging").rglob("*.manifest"))

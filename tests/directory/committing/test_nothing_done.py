@@ -15,10 +15,11 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from namespace_client import Catalog, CatalogUnavailable, CommitRejected
 from namespace_server.directory.committing.commit_loop import CommitLoop
-from namespace_server.directory.committing.group_planner import AttemptContext, GroupPlanner
+from namespace_server.directory.committing.group_planner import GroupPlanner
 from namespace_server.directory.model import errors
 from namespace_server.directory.model.errors import BatchUnknown, CatalogDamaged
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.planning.planning_context import PlanningContext
 from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.outcomes import outcome_of
 from table_data.batch_operations import TransactionCommit
@@ -71,10 +72,10 @@ FAILURES: list[tuple[Callable[[], Exception], int]] = [
 ]
 PLACES: list[tuple[type, str]] = [
     (Verifier, "verify"),
-    (CommitLoop, "commit_group"),
+    (CommitLoop, "commit"),
     (GroupPlanner, "plan"),
-    (AttemptContext, "prepare"),
-    (AttemptContext, "manifest"),
+    (PlanningContext, "prepare"),
+    (PlanningContext, "manifest"),
 ]
 
 
@@ -111,11 +112,11 @@ def test_a_failure_of_the_commit_step_is_no_refusal(root: str, monkeypatch: pyte
         namespace: DirectoryNamespace = catalog.access.namespace
         call = namespace.prepare("create_namespace", {"id": ["n"]})
 
-        def commit(*_: object) -> None:
+        def claim(*_: object) -> None:
             raise ZeroDivisionError(SECRET)
 
         with monkeypatch.context() as broken:
-            broken.setattr(type(namespace.catalog.table), "commit", commit)
+            broken.setattr(type(namespace.catalog.table), "claim", claim)
             [answer] = namespace.commit([call])
     assert isinstance(answer, BatchUnknown)
     assert outcome_of(answer) == "unknown"

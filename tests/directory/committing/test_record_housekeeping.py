@@ -16,7 +16,7 @@ from tests.storage.faults import FaultStore
 
 
 def test_what_a_flip_did_not_carry_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two flips may be on their way: the second was planned before the first was known to be a commit (F8)."""
+    """The second was planned before the first was concluded: what a flip does is not planned again."""
     monkeypatch.setattr(record_housekeeping, "_REMOVALS_PER_FLIP", 2)
     records = [RecordEntry(f"r{number}", "closed") for number in range(5)]
     before = CatalogSnapshot().apply(changes_of(records))

@@ -10,7 +10,7 @@ from lance_core.errors import StorageError
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.committing import write_fairness
-from namespace_server.directory.committing.write_fairness import Turns
+from namespace_server.directory.committing.write_fairness import WriteFairness
 from namespace_server.directory.manifest_table.peers import Peer, Peers
 from namespace_server.directory.model.root_layout import TURN_REQUESTS
 from tests.storage.faults import FaultStore
@@ -46,7 +46,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def flip(table: Table, line: Turns, versions: Iterable[int]) -> None:
+def flip(table: Table, line: WriteFairness, versions: Iterable[int]) -> None:
     for version in versions:
         table.version = version
         line.flipped(version, 0.16)
@@ -54,7 +54,7 @@ def flip(table: Table, line: Turns, versions: Iterable[int]) -> None:
 
 def test_a_server_that_hands_its_changes_to_this_one_is_not_waited_for(clock: list[float]) -> None:
     table = Table(3)
-    line = Turns(MemoryStore(), table)  # type: ignore[arg-type]
+    line = WriteFairness(MemoryStore(), table)  # type: ignore[arg-type]
     flip(table, line, [4, 6])
     table.peers.was_handed()
     line.wait()
@@ -68,7 +68,7 @@ def test_a_server_that_hands_its_changes_to_this_one_is_not_waited_for(clock: li
 @pytest.mark.usefixtures("clock")
 def test_a_server_that_is_alone_never_looks() -> None:
     table = Table(3)
-    line = Turns(MemoryStore(), table)  # type: ignore[arg-type]
+    line = WriteFairness(MemoryStore(), table)  # type: ignore[arg-type]
     line.wait()
     for version in (4, 5, 6):
         flip(table, line, [version])
@@ -78,7 +78,7 @@ def test_a_server_that_is_alone_never_looks() -> None:
 
 def test_after_its_own_flip_a_server_waits_for_that_of_another(clock: list[float]) -> None:
     table = Table(3)
-    line = Turns(MemoryStore(), table)  # type: ignore[arg-type]
+    line = WriteFairness(MemoryStore(), table)  # type: ignore[arg-type]
     flip(table, line, [4, 6])  # 5 is another's
     table.coming = [6, 6, 7]
     line.wait()
@@ -90,7 +90,7 @@ def test_after_its_own_flip_a_server_waits_for_that_of_another(clock: list[float
 
 def test_idle_servers_are_waited_for_once(clock: list[float]) -> None:
     table = Table(3)
-    line = Turns(MemoryStore(), table)  # type: ignore[arg-type]
+    line = WriteFairness(MemoryStore(), table)  # type: ignore[arg-type]
     flip(table, line, [4, 6])
     line.wait()
     assert 100.32 <= clock[0] <= 100.34
@@ -109,7 +109,7 @@ def test_idle_servers_are_waited_for_once(clock: list[float]) -> None:
 @pytest.mark.usefixtures("clock")
 def test_what_storage_refuses_is_raised() -> None:
     table = Table(3)
-    line = Turns(MemoryStore(), table)  # type: ignore[arg-type]
+    line = WriteFairness(MemoryStore(), table)  # type: ignore[arg-type]
     flip(table, line, [4, 6])
 
     def refuse() -> Table:
@@ -120,7 +120,7 @@ def test_what_storage_refuses_is_raised() -> None:
         line.wait()
 
 
-def staged(*lines: Turns) -> None:
+def staged(*lines: WriteFairness) -> None:
     """Each server writes its next attempt."""
     for line in lines:
         for call in line.requests():
@@ -129,7 +129,7 @@ def staged(*lines: Turns) -> None:
 
 def test_a_server_that_loses_again_and_again_is_let_in(clock: list[float]) -> None:
     store, table, slow = MemoryStore(), Table(3), Table(3)
-    line, loser = Turns(store, table), Turns(store, slow)  # type: ignore[arg-type]
+    line, loser = WriteFairness(store, table), WriteFairness(store, slow)  # type: ignore[arg-type]
     flip(table, line, [4, 5])
     staged(loser, line)
     assert store.names(TURN_REQUESTS) == []
@@ -148,7 +148,7 @@ def test_a_server_that_loses_again_and_again_is_let_in(clock: list[float]) -> No
 
 def test_a_turn_that_is_not_used_is_granted_once(clock: list[float]) -> None:
     store, table, slow = MemoryStore(), Table(3), Table(3)
-    line, loser = Turns(store, table), Turns(store, slow)  # type: ignore[arg-type]
+    line, loser = WriteFairness(store, table), WriteFairness(store, slow)  # type: ignore[arg-type]
     flip(table, line, [4, 5])
     loser.lost()
     staged(loser)
@@ -168,7 +168,7 @@ def test_a_turn_that_is_not_used_is_granted_once(clock: list[float]) -> None:
 
 def test_a_busy_server_looks_for_requests_twice_a_second(clock: list[float]) -> None:
     store, table = CountingStore(MemoryStore()), Table(3)
-    line = Turns(store, table)  # type: ignore[arg-type]
+    line = WriteFairness(store, table)  # type: ignore[arg-type]
     for version in range(4, 28):
         flip(table, line, [version])
         staged(line)
@@ -180,7 +180,7 @@ def test_a_busy_server_looks_for_requests_twice_a_second(clock: list[float]) -> 
 
 def test_no_attempt_fails_for_a_turn(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
     store, table = FaultStore(MemoryStore()), Table(3)
-    line = Turns(store, table)  # type: ignore[arg-type]
+    line = WriteFairness(store, table)  # type: ignore[arg-type]
     flip(table, line, [4])
     clock[0] += 1.0
 
@@ -204,7 +204,7 @@ def test_no_attempt_fails_for_a_turn(clock: list[float], caplog: pytest.LogCaptu
 
 def test_of_three_servers_each_waits_for_both_others(clock: list[float]) -> None:
     table = Table(3)
-    line = Turns(MemoryStore(), table)  # type: ignore[arg-type]
+    line = WriteFairness(MemoryStore(), table)  # type: ignore[arg-type]
     flip(table, line, [4, 7])
     for name in "bc":
         table.peers.saw(Peer(name, "~"), proved=False)
@@ -223,7 +223,7 @@ def test_names_that_no_server_made_cost_little(clock: list[float]) -> None:
     store, table = CountingStore(MemoryStore()), Table(3)
     for number in range(1000):
         store.inner.put(f"{TURN_REQUESTS}/{number}", b"", durable=False)
-    line = Turns(store, table)  # type: ignore[arg-type]
+    line = WriteFairness(store, table)  # type: ignore[arg-type]
     flip(table, line, [4])
     clock[0] += 0.5
     staged(line)

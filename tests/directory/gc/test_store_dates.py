@@ -15,11 +15,11 @@ import pytest
 
 from lance_core.format.naming import manifest_name
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing import group_planner
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.collector_rows import IntentEntry, PinEntry
 from namespace_server.directory.model.entries import DATED, DROPPED, PURGED, Changes, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning import planning_context
 from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground
 
@@ -40,7 +40,7 @@ def clock_off_by(skew: timedelta, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     """Writers of this process have another clock; the store has not."""
     moved = SimpleNamespace(time_ns=lambda: time.time_ns() + int(skew.total_seconds() * 1e9))
     with monkeypatch.context() as patched:
-        patched.setattr(group_planner, "time", moved)
+        patched.setattr(planning_context, "time", moved)
         yield
 
 

@@ -11,6 +11,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.errors import ReferenceNotFound, StorageError
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.flip import FlipRefused
 from namespace_server.directory.model.errors import BatchUnknown, CatalogDamaged
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.damage import DAMAGE, MANY, damaged
@@ -153,20 +154,20 @@ class TestOutcomes:
     def test_a_commit_step_that_failed_in_an_unforeseen_way_is_unknown(
         self, ground: Ground, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        commit = ground.catalog.table.commit
+        claim = ground.catalog.table.claim
 
-        def commit_and_fail(flip: Any, *_: Any) -> Any:
-            commit(flip)
+        def claim_and_fail(flip: Any) -> Any:
+            claim(flip)
             raise ZeroDivisionError
 
         with monkeypatch.context() as patch:
-            patch.setattr(ground.catalog.table, "commit", commit_and_fail)
+            patch.setattr(ground.catalog.table, "claim", claim_and_fail)
             with pytest.raises(BatchUnknown):
                 ground.batch(ground.transaction(["g", "t"], rows(3, 4)))
         assert ground.head(["g", "t"]) == 2
 
     def test_a_flip_that_the_store_refused_is_not_done(self, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ground.catalog.table, "commit", self._fail(StorageError("the disk is full")))
+        monkeypatch.setattr(ground.catalog.table, "claim", lambda _: FlipRefused(StorageError("the disk is full")))
 
         with pytest.raises(ServiceUnavailableError, match="nothing was done") as caught:
             ground.make_namespace("new")
@@ -178,15 +179,15 @@ class TestOutcomes:
         ours = Ground(tmp_path / "root", faults)
         ours.make_namespace("g")
         other = ours.again()
-        lost = ours.catalog.table.commit
+        lost = ours.catalog.table.claim
 
-        def lose(flip: Any, *_: Any) -> Any:
+        def lose(flip: Any) -> Any:
             other.make_namespace("first")
             winner = min((tmp_path / "root" / "__manifest" / "_versions").glob("*.manifest"))
             winner.write_bytes(b"damaged")
             return lost(flip)
 
-        ours.catalog.table.commit = lose  # type: ignore[method-assign]
+        ours.catalog.table.claim = lose  # type: ignore[method-assign]
         with pytest.raises(CatalogDamaged, match="nothing was done"):
             ours.make_namespace("new")
 

@@ -14,11 +14,11 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipLost, FlipUnknown
+from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipLost, FlipRefused, FlipUnknown
 from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY, IDENTITY_KEY, OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
-from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
+from tests.directory.flipping import assert_on_disk, claim_and_prove, flip, open_manifest, rows_on_disk
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
 from tests.storage.faults import Fault, FaultStore
 
@@ -101,8 +101,8 @@ def test_one_of_two_flips_on_one_version_wins_and_the_other_leaves_nothing(tmp_p
     ]
     one.stage(flips[0])
     two.stage(flips[1])
-    assert isinstance(two.commit(flips[1]), FlipCommitted)
-    lost = one.commit(flips[0])
+    assert isinstance(claim_and_prove(two, flips[1]), FlipCommitted)
+    lost = claim_and_prove(one, flips[0])
     assert lost == FlipLost(flips[1].manifest)
     assert one.refresh().child_namespaces(()) == ("a", "c")
     one.discard(flips[0])
@@ -128,13 +128,13 @@ def test_an_unknown_outcome_is_not_a_refusal() -> None:
     prepared = table.prepare(table.refresh(), SPACE, attempt=str(uuid.uuid4()))
     table.stage(prepared)
     store.fail(Fault.DELAYED, when=lambda write: is_manifest(write.path), times=100)
-    assert isinstance(table.commit(prepared), FlipUnknown)
+    assert isinstance(claim_and_prove(table, prepared), FlipUnknown)
     assert table.refresh().version == 0
     answers = store.deliver()
     assert answers[0] is None
     assert all(isinstance(answer, AlreadyExists) for answer in answers[1:])
     assert table.refresh().child_namespaces(()) == ("a",)
-    assert isinstance(table.commit(prepared), FlipCommitted)
+    assert isinstance(claim_and_prove(table, prepared), FlipCommitted)
 
 
 def test_a_refused_write_is_an_error_and_no_flip() -> None:
@@ -147,8 +147,9 @@ def test_a_refused_write_is_an_error_and_no_flip() -> None:
             raise StorageError("the disk is full")
 
     remove = store.before(refuse)
-    with pytest.raises(StorageError, match="full"):
-        table.commit(prepared)
+    refused = table.claim(prepared)
+    assert isinstance(refused, FlipRefused)
+    assert "full" in str(refused.error)
     remove()
     assert table.refresh().version == 0
 
@@ -229,7 +230,7 @@ def test_round_trips() -> None:
     assert cost.requests == 0
     with store.measure() as cost:
         table.stage(prepared)
-        table.commit(prepared)
+        claim_and_prove(table, prepared)
     assert cost.round_trips == 3
     with store.measure() as cost:
         other.refresh()
@@ -330,7 +331,7 @@ def test_the_transaction_holds_the_changes(tmp_path: Path) -> None:
     flip(table, SPACE)
     prepared = table.prepare(table.refresh(), put([RecordEntry("u1", "open", message="m")]), attempt="attempt-1")
     table.stage(prepared)
-    table.commit(prepared)
+    claim_and_prove(table, prepared)
     transaction = open_manifest(tmp_path).read_transaction(2)
     assert transaction.uuid == "attempt-1"
     assert type(transaction.operation).__name__ == "Update"

@@ -20,14 +20,14 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.manifest_table import snapshots as snapshots_module
 from namespace_server.directory.manifest_table import table as table_module
-from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown, Following
+from namespace_server.directory.manifest_table.flip import FlipClaimed, FlipCommitted, FlipSuperseded, FlipUnknown
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion
 from namespace_server.directory.manifest_table.snapshots import changes_to
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
 from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS, NEWEST_VERSION_NOTE
-from tests.directory.flipping import flip
+from tests.directory.flipping import claim_and_prove, flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Fault, FaultStore
@@ -89,14 +89,14 @@ def test_a_slot_that_was_made_free_is_no_commit(view, versions: int, left: str) 
                 inner.delete(name(version))
 
     go_on = store.before(work)
-    outcome = held.commit(prepared)
+    outcome = claim_and_prove(held, prepared)
 
     assert isinstance(outcome, FlipSuperseded)
     assert outcome.newest.version == versions + 1
     assert inner.find(name(2)) is None or left == "one in two"
     again = recorded(held, "held")
     held.stage(again)
-    assert isinstance(held.commit(again), FlipCommitted)
+    assert isinstance(claim_and_prove(held, again), FlipCommitted)
     assert set(ManifestTable(inner).refresh().child_namespaces(())) == {
         "first",
         "held",
@@ -106,7 +106,7 @@ def test_a_slot_that_was_made_free_is_no_commit(view, versions: int, left: str) 
 
 @pytest.mark.parametrize("age", [0.0, 0.9, 1.1])
 @pytest.mark.parametrize("view", [as_bucket, as_directory])
-def test_promotion_begins_beside_the_proof_only_within_a_second_of_a_listing(
+def test_promotion_may_go_beside_the_proof_only_within_a_second_of_a_listing(
     view, age: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G7: by the time at which the slot was won. A process that is held at its flip waits for the proof."""
@@ -117,21 +117,22 @@ def test_promotion_begins_beside_the_proof_only_within_a_second_of_a_listing(
     table = ManifestTable(store)
     prepared = recorded(table, "mine")
     table.stage(prepared)
-    listed_at, begun = table.current.listed_at, list[str]()
+    listed_at = table.current.listed_at
 
     def hold(verb: str, path: str) -> None:
         if verb == "put_if_absent":
             monkeypatch.setattr(table_module, "elapsed_clock", lambda: listed_at + age)
 
     store.before(hold)
-    outcome = table.commit(prepared, Following(won=lambda _: lambda: begun.append("promotion")))
-    assert isinstance(outcome, FlipCommitted)
-    assert begun == ([] if age > 1 or store.local else ["promotion"])
+    claimed = table.claim(prepared)
+    assert isinstance(claimed, FlipClaimed)
+    assert claimed.never_taken == (age <= 1 and not store.local)
+    assert isinstance(table.prove(claimed), FlipCommitted)
 
 
 @pytest.mark.parametrize("followed", [False, True], ids=["not followed", "followed"])
 def test_a_slot_that_is_made_free_within_a_second(followed: bool) -> None:
-    """What was begun beside a proof that fails makes the outcome unknown; after a newer version was seen nothing is."""
+    """After a newer version was seen nothing is taken for granted, and so nothing is promoted beside the proof."""
     inner = MemoryStore()
     other, table = ManifestTable(inner), ManifestTable(as_bucket(inner))
     flip(other, put([space("first")]))
@@ -142,12 +143,12 @@ def test_a_slot_that_is_made_free_within_a_second(followed: bool) -> None:
     if followed:
         table.refresh_by_listing()
     inner.delete(name(2))
-    begun = list[str]()
 
-    outcome = table.commit(prepared, Following(won=lambda _: lambda: begun.append("promotion")))
+    claimed = table.claim(prepared)
+    assert isinstance(claimed, FlipClaimed)
+    assert claimed.never_taken != followed
 
-    assert isinstance(outcome, FlipSuperseded if followed else FlipUnknown)
-    assert begun == ([] if followed else ["promotion"])
+    assert isinstance(table.prove(claimed), FlipSuperseded)
     assert inner.find(name(2)) is None
     assert "mine" not in table.refresh().child_namespaces(())
 
@@ -189,7 +190,7 @@ def test_a_flip_that_is_already_built_on_is_a_commit(view) -> None:
             inner.delete(name(1))
 
     go_on = store.before(build_on)
-    outcome = table.commit(prepared)
+    outcome = claim_and_prove(table, prepared)
 
     assert isinstance(outcome, FlipCommitted)
     assert outcome.snapshot.version == 2
@@ -214,7 +215,7 @@ def test_after_a_lost_answer_other_bytes_in_the_slot_do_not_prove_the_flip_lost(
             inner.put(name(2), b"of a process that died")
 
     go_on = store.before(overtake)
-    outcome = table.commit(prepared)
+    outcome = claim_and_prove(table, prepared)
 
     assert isinstance(outcome, FlipCommitted)
     assert all(inner.find(path) is not None for path, _ in prepared.files)
@@ -233,9 +234,9 @@ def test_a_flip_that_cannot_be_proved_is_unknown() -> None:
             raise StorageError("not now")
 
     go_on = store.before(refuse)
-    assert isinstance(table.commit(prepared), FlipUnknown)
+    assert isinstance(claim_and_prove(table, prepared), FlipUnknown)
     go_on()
-    assert isinstance(table.commit(prepared), FlipCommitted)
+    assert isinstance(claim_and_prove(table, prepared), FlipCommitted)
 
 
 @KINDS
@@ -278,7 +279,7 @@ def test_a_flip_whose_records_may_have_expired_is_unknown(monkeypatch: pytest.Mo
             monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 61)
 
     go_on = store.before(a_while)
-    assert isinstance(table.commit(prepared), FlipUnknown)
+    assert isinstance(claim_and_prove(table, prepared), FlipUnknown)
     assert inner.find(name(2)) is not None
 
 
@@ -365,13 +366,13 @@ def test_the_proof_in_a_directory_needs_a_bounded_number_of_looks(tmp_path: Path
     table.refresh()
     first = recorded(table, "first")  # the first flip of a root looks for what lies there
     table.stage(first)
-    assert isinstance(table.commit(first), FlipCommitted)
+    assert isinstance(claim_and_prove(table, first), FlipCommitted)
     store.before(see)
     for number in range(5 * STRIDE):
         prepared = recorded(table, f"n{number}")
         table.stage(prepared)
         with counting.measure() as cost:
-            assert isinstance(table.commit(prepared), FlipCommitted)
+            assert isinstance(claim_and_prove(table, prepared), FlipCommitted)
         costs.append(cost.requests)
     assert listed == {HIGH_WATER_MARKS}
     assert max(costs[-STRIDE:]) == max(costs[STRIDE : 2 * STRIDE]) <= STRIDE + 3

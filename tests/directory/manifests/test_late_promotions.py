@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.errors import StorageError, StorageUnknown
 from namespace_server.directory.manifests import promoter
-from tests.directory.committing.test_unproved_flips import VERSIONS, A, Bucket
+from tests.directory.committing.test_proof import VERSIONS, A, Bucket
 from tests.directory.conftest import StillClock
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Fault

@@ -9,8 +9,8 @@ import pytest
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.transaction.lineage import lineage_break
-from namespace_server.directory.committing import group_planner
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
+from namespace_server.directory.planning import planning_context
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_random
 from tests.directory.tables import Ground
@@ -88,7 +88,7 @@ def test_a_scenario(tmp_path: Path, seed: int) -> None:
 def test_the_check_sees_a_version_that_is_adopted_as_it_is(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_planner, "other_meaning", lambda *_: None)
+    monkeypatch.setattr(planning_context, "other_meaning", lambda *_: None)
     scenario = Scenario(tmp_path / "root", kind)
     _take_name(scenario, "append")
     scenario.sweep()

@@ -96,19 +96,6 @@ SCENARIOS = (
         succeeding.State(clock=True, stock=True, servers=(succeeding.Server(),) * 2),
     ),
     Scenario(
-        "next batch before the proof, two servers",
-        succeeding,
-        succeeding.State(ahead=True, stock=True, batches=4, servers=(succeeding.Server(),) * 2),
-    ),
-    Scenario(
-        "next batch and promotion before the proof, two servers, a lost answer",
-        succeeding,
-        succeeding.State(
-            ahead=True, clock=True, stock=True, batches=4, lost_answers=1, servers=(succeeding.Server(),) * 2
-        ),
-        large=True,
-    ),
-    Scenario(
         "promotion before the proof, two servers, a lost answer",
         succeeding,
         succeeding.State(clock=True, stock=True, lost_answers=1, servers=(succeeding.Server(),) * 2),

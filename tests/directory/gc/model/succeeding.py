@@ -4,19 +4,19 @@ The content of a version is its lineage: the batches that led to it. So an ackno
 version does not have it. A clean-up is ours, which claims and goes upward, or that of a stock client, in any order.
 
 With a clock, what a flip published may be promoted before the flip is proved to be the newest version. A clean-up then
-leaves what was committed in the same second. A server may plan its next batch on a flip before that is proved.
+leaves what was committed in the same second.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-RULES = ("won is newest", "followed is newest", "records tell", "same second", "proved first")
+RULES = ("won is newest", "followed is newest", "records tell", "same second")
 
 Lineage = tuple[str, ...]
 
 
 class Server(NamedTuple):
-    """A server: the version that it knows, what it does, the batch that it commits, and one planned on that flip.
+    """A server: the version that it knows, what it does, and the batch that it commits.
 
     The phases of a flip are `planned`, `doubt` (its answer was lost), `won`, and `superseded` (its version is to be
     removed, since it is in no history). A listing was `fresh` if the second in which it began is not over.
@@ -25,7 +25,6 @@ class Server(NamedTuple):
     known: Lineage = ("v1",)
     phase: str = "idle"
     batch: str = ""
-    ahead: str = ""
     fresh: bool = False
 
 
@@ -34,13 +33,11 @@ class State(NamedTuple):
 
     `late` are puts without an answer that may still arrive. `stock` says whose clean-up it is; `bound` is the lowest
     version that it leaves. With a `clock`, `young` are the numbers that were put in this second, and `promoted` the
-    lineages of flips of which something was promoted, `told` those on which a refusal rests. With `ahead`, the next
-    batch is planned on a flip that is not proved yet.
+    lineages of flips of which something was promoted.
     """
 
     stock: bool = False
     clock: bool = False
-    ahead: bool = False
     batches: int = 3
     crashes: int = 0
     lost_answers: int = 0
@@ -51,7 +48,6 @@ class State(NamedTuple):
     acknowledged: frozenset[str] = frozenset()
     young: frozenset[int] = frozenset()
     promoted: frozenset[Lineage] = frozenset()
-    told: frozenset[Lineage] = frozenset()
 
 
 class Model:
@@ -145,15 +141,9 @@ class Model:
         mine, newest = (*server.known, server.batch), _newest(state)[1]
         if state.clock and mine not in state.promoted and (server.fresh or "same second" not in self.rules):
             yield f"promotes {server.batch}", state._replace(promoted=state.promoted | {mine})
-        if state.ahead and state.batches and not server.ahead:
-            begun = _with(state, index, server._replace(ahead=f"b{state.batches}"))
-            yield f"plans b{state.batches} on its flip", begun._replace(batches=state.batches - 1)
-        if server.ahead and "proved first" not in self.rules:
-            refused = _with(state, index, server._replace(ahead=""))
-            yield f"refuses {server.ahead}", refused._replace(told=state.told | {mine})
         if mine == newest or server.batch in newest or "won is newest" not in self.rules:
             known = newest if server.batch in newest else mine
-            done = _with(state, index, Server(known, *_next(server), fresh=state.clock))
+            done = _with(state, index, Server(known, fresh=state.clock))
             acknowledged = state.acknowledged | {server.batch}
             yield f"answers {server.batch}", done._replace(acknowledged=acknowledged, promoted=state.promoted - {mine})
         else:
@@ -169,8 +159,6 @@ class Model:
             yield "a batch is committed twice"
         if any(lineage != newest[: len(lineage)] for lineage in state.promoted):
             yield "a version that is in no history is promoted"
-        if any(lineage != newest[: len(lineage)] for lineage in state.told):
-            yield "an answer rests on a version that is in no history"
         if any(server.phase == "idle" and server.known != newest[: len(server.known)] for server in state.servers):
             yield "a server believes a version that was never committed"
 
@@ -193,18 +181,13 @@ def _put(state: State, number: int, lineage: Lineage) -> State:
     return state._replace(slots=state.slots | {(number, lineage)}, young=young)
 
 
-def _listed(state: State, phase: str = "idle", batch: str = "", ahead: str = "") -> Server:
-    return Server(_newest(state)[1], phase, batch, ahead, state.clock)
-
-
-def _next(server: Server) -> tuple[str, str]:
-    """What a server does when its batch is decided."""
-    return ("planned", server.ahead) if server.ahead else ("idle", "")
+def _listed(state: State, phase: str = "idle", batch: str = "") -> Server:
+    return Server(_newest(state)[1], phase, batch, state.clock)
 
 
 def _again(state: State, index: int, server: Server) -> State:
     """Plan the batch of a server again on the newest version; it is in there, if its record is."""
     if server.batch in _newest(state)[1]:
-        decided = _with(state, index, _listed(state, *_next(server)))
+        decided = _with(state, index, _listed(state))
         return decided._replace(acknowledged=state.acknowledged | {server.batch})
-    return _with(state, index, _listed(state, "planned", server.batch, server.ahead))
+    return _with(state, index, _listed(state, "planned", server.batch))

@@ -1,6 +1,6 @@
-"""On a bucket the next group is planned and staged while a flip is proved, and nothing more before that (F8).
+"""Nothing rests on a flip before it is proved to be a commit (G7), except what it published on a bucket.
 
-What the flip itself published is promoted meanwhile, if its base was proved to be the newest within a second (G7).
+That is promoted beside the proof, if its base was proved to be the newest within a second before.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ class Scene:
     def start_two(
         self, a: dict[str, Any], b: dict[str, Any], keys: tuple[str | None, str | None] = (None, None)
     ) -> list[Future[dict[str, Any]]]:
-        """A batch whose flip is held before its proof, and one that is planned on it and staged."""
+        """A batch whose flip is held before its proof, and one that waits for the next flip."""
         started = [self.start_and_hold(a, keys[0]), self.start(b, key=keys[1])]
-        wait_for(lambda: len(self.store.staged()) == 2)
+        wait_for(lambda: self.ground.catalog.committer._queue.is_awaited)
         return started
 
     def made(self, *answers: Future[dict[str, Any]]) -> list[int]:
@@ -162,11 +162,12 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_the_next_group_is_planned_and_staged_meanwhile_and_sent_afterwards(scene: Scene) -> None:
+def test_the_next_group_is_planned_after_the_proof(scene: Scene) -> None:
     with scene.held_at_proof() as go_on:
         first, second = scene.start_two(scene.append(A, 10), scene.append(B, 20))
+        wait_for(lambda: scene.other.canonical(A) == scene.promoted_early)
         time.sleep(SHORT)
-        assert scene.store.slots() == 1
+        assert scene.store.slots() == len(scene.store.staged()) == 1
         assert scene.other.canonical(A) == scene.promoted_early
         assert not first.done()
         assert not second.done()
@@ -174,7 +175,7 @@ def test_the_next_group_is_planned_and_staged_meanwhile_and_sent_afterwards(scen
         versions = scene.made(first, second)
 
     assert versions == [scene.first + 1, scene.first + 2]
-    assert len(scene.store.staged()) == 2  # the plan that was made meanwhile is the one that was committed
+    assert len(scene.store.staged()) == 2
     scene.check([0, 1, 2, 10], [0, 1, 2, 20])
 
 
@@ -200,26 +201,6 @@ def test_promotion_does_not_hold_up_a_proof_for_which_others_wait(scene: Scene) 
     scene.check([0, 1, 2, 10], [0, 1, 2, 20])
 
 
-def test_a_flip_is_concluded_while_it_is_promoted(scene: Scene) -> None:
-    """So that the next group, which was planned on it, is sent."""
-    promoting, go_on = threading.Event(), threading.Event()
-
-    def arrive(verb: str, path: str) -> None:
-        if verb == "publish" and not promoting.is_set():
-            promoting.set()
-            assert go_on.wait(PATIENCE)
-
-    scene.store.before(arrive)
-    first = scene.start(scene.append(A, 10))
-    assert promoting.wait(PATIENCE)
-    second = scene.start(scene.append(B, 20))
-    assert second.result(PATIENCE)
-    assert not first.done()
-    go_on.set()
-    assert scene.made(first, second) == [scene.first + 1, scene.first + 2]
-    scene.check([0, 1, 2, 10], [0, 1, 2, 20])
-
-
 def test_many_groups_follow_each_other(scene: Scene) -> None:
     tables = [scene.other.make_table("g", f"t{number}", count=1) for number in range(8)]
     scene.ground.catalog.snapshot()
@@ -237,23 +218,6 @@ def test_many_groups_follow_each_other(scene: Scene) -> None:
     scene.check([0, 1, 2], [0, 1, 2])
 
 
-@pytest.mark.parametrize("what", ["the same table", "another change"])
-def test_what_could_promote_or_read_a_new_version_waits_for_the_proof(scene: Scene, what: str) -> None:
-    operation = scene.append(A, 20) if what == "the same table" else {"deregister_table": {"id": B}}
-    with scene.held_at_proof() as go_on:
-        first = scene.start_and_hold(scene.append(A, 10))
-        wait_for(lambda: scene.other.canonical(A) == scene.promoted_early)
-        before = len(scene.store.writes)
-        second = scene.start(operation)
-        time.sleep(SHORT)
-        assert len(scene.store.writes) == before
-        assert scene.other.canonical(A) == scene.promoted_early
-        go_on.set()
-        assert scene.made(first, second) == [scene.first + 1, scene.first + 2]
-    if what == "the same table":
-        scene.check([0, 1, 2, 10, 20], [0, 1, 2])
-
-
 def test_a_verdict_is_not_given_before_the_proof(scene: Scene) -> None:
     wrong = {"assert_table_version": {"id": B, "version": 7}}
     with scene.held_at_proof() as go_on:
@@ -268,8 +232,8 @@ def test_a_verdict_is_not_given_before_the_proof(scene: Scene) -> None:
     scene.check([0, 1, 2, 10], [0, 1, 2])
 
 
-def test_a_proof_that_fails_has_both_groups_planned_again(scene: Scene) -> None:
-    """The slot had been freed by a clean-up: what was won there is in no history, nor what was planned on it.
+def test_a_proof_that_fails_has_the_group_planned_again(scene: Scene) -> None:
+    """The slot had been freed by a clean-up: what was won there is in no history.
 
     Where a clean-up removed a version within a second, what was promoted is another writer's file for the catalog: the
     outcome is unknown, and the same batch again finds what became of it.
@@ -297,7 +261,7 @@ def test_a_proof_that_fails_has_both_groups_planned_again(scene: Scene) -> None:
         versions = sorted(scene.made(*decided))
 
     assert versions[0] > scene.first + 10
-    assert len({write.path for write in scene.store.staged()}) == 2 + len(decided)  # anew, under other names
+    assert len({write.path for write in scene.store.staged()}) == 1 + len(decided)  # anew, under other names
     repeated = [scene.other.batch(change, key=key)["transaction_id"] for key, change in changes.items()]
     assert repeated[-len(decided) :] == [uuid_of(each) for each in decided]
     check_always(scene.other.root, since=versions[0], cleaned=True)
@@ -321,7 +285,6 @@ def test_a_proof_that_cannot_be_had_makes_one_outcome_unknown_and_not_the_next(s
             first.result(PATIENCE)
         second.result(PATIENCE)
 
-    assert len(scene.store.staged()) == 3  # nothing is sent that was planned on what may be in no history
     scene.check([0, 1, 2, 10], [0, 1, 2, 20])
 
 
