@@ -17,7 +17,7 @@ from namespace_server.directory.manifest_table.flip import Flip
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.manifests.deleted_branches import DeletedBranches
-from namespace_server.directory.manifests.staged_bundles import may_have_bundles, with_bundle
+from namespace_server.directory.manifests.staged_bundles import objects_to_stage
 from namespace_server.directory.manifests.stored_versions import versions_above
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -74,9 +74,8 @@ class AttemptWriter:
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, () if self._fenced else attempt.chains))
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         deleted = Deferred(partial(self._deleted_branches.among, attempt.snapshot, attempt.chains))
-        objects = [item for plan in attempt.plans for item in plan.staged]
-        if may_have_bundles(self._store, attempt.snapshot):
-            objects = with_bundle(objects)
+        staged = [item for plan in attempt.plans for item in plan.staged]
+        objects = objects_to_stage(self._store, attempt.snapshot, staged)
         calls: list[Callable[[], object]] = [newest, above, changed, deleted, *self._fairness.requests()]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]
         calls += [partial(self._remove_late, *item) for item in attempt.removed_files]

@@ -1,14 +1,11 @@
 """Files that nothing needs any more, removed at once and not by a collection (the first tier of clean-up).
 
-Those of attempts that are in no history, and bundles of staged manifests whose records are closed.
+Those of attempts that are in no history, and what is left of staged manifests whose records are closed.
 
 Their names hold the uuid of the attempt, so no other attempt can name them. An attempt is in no history if its commit
 step never began, or was refused. After an unknown outcome, and where a slot was won that is not the newest (G9),
 everything stays. Transaction files stay too: their names are those of the client's transaction, which another process
 may be committing.
-
-One flip opens all records that have manifests in a bundle, so a snapshot that has one of them closed has each of the
-others, open or closed. The process that closes the last one removes the bundle.
 """
 
 from __future__ import annotations
@@ -23,9 +20,9 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.group_planner import GroupAttempt
 from namespace_server.directory.manifest_table.flip import Flip
-from namespace_server.directory.manifests.staged_bundles import bundles_of, may_have_bundles, staged_paths
+from namespace_server.directory.manifests.staged_bundles import ClosedRecords, keys_of_staged
 from namespace_server.directory.model.entries import RecordEntry
-from namespace_server.directory.model.root_layout import bundle_key, is_in_staging
+from namespace_server.directory.model.root_layout import is_in_staging
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -41,37 +38,31 @@ class FailedAttempts:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._keys: deque[str] = deque(maxlen=_MOST)
-        self._bundles: set[str] = set()
+        self._closed = ClosedRecords(store)
         self._lock = threading.Lock()
 
     def add(self, attempt: GroupAttempt, flip: Flip | None, *, rows: bool = True) -> None:
         """Note what an attempt wrote that is in no history: its staged manifests, and with `rows` its row files."""
         keys = [key for plan in attempt.plans for key, _ in plan.staged if is_in_staging(key)]
-        if may_have_bundles(self._store, attempt.snapshot):
-            keys += bundles_of(keys)
+        keys = keys_of_staged(self._store, attempt.snapshot, keys)
         if rows and flip is not None:
             keys += (path for path, _ in flip.files)
         with self._lock:
             self._keys.extend(keys)
 
     def add_closed(self, records: Sequence[RecordEntry], snapshot: CatalogSnapshot) -> None:
-        """Note what may be left of staged manifests whose records are closed in `snapshot`: copies, and bundles."""
-        if records and may_have_bundles(self._store, snapshot):
-            paths = [path for path in staged_paths(records) if bundle_key(path) is not None]
-            with self._lock:
-                self._keys.extend(paths)
-                self._bundles |= bundles_of(paths)
+        """Note what may be left of staged manifests whose records are closed in `snapshot`."""
+        with self._lock:
+            self._keys.extend(self._closed.add(records, snapshot))
 
     def remove(self, snapshot: CatalogSnapshot) -> None:
-        """Remove what was noted so far, but no bundle of a record that is open in `snapshot`.
+        """Remove what was noted so far, except what a record needs that is open in `snapshot`.
 
         `snapshot` is not older than the records that were noted as closed. What cannot be removed is tried again.
         """
         with self._lock:
-            keys, bundles = list(self._keys), self._bundles
+            keys = [*self._keys, *self._closed.take(snapshot)]
             self._keys.clear()
-            self._bundles = set()
-        keys += bundles.difference(bundles_of(staged_paths(snapshot.open_records()))) if bundles else ()
         for first in range(0, len(keys), _AT_ONCE):
             try:
                 self._store.delete_all(keys[first : first + _AT_ONCE])

@@ -45,7 +45,7 @@ from namespace_server.directory.gc.report import (
 )
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
-from namespace_server.directory.manifests.staged_bundles import StagedBundles, bundles_of
+from namespace_server.directory.manifests.staged_bundles import StagedPaths, bundles_of
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join
@@ -99,7 +99,7 @@ class MarkPhase:
             location: min(cutoff, datetime.fromtimestamp(horizon, UTC))
             for location, horizon in held_horizons(snapshot).items()
         }
-        self._bundles = StagedBundles(store)
+        self._bundles = StagedPaths(store)
         self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs, self._expected)
         self._deleted_branches: list[VersionEntry] = []
         self._deleted = deleted

@@ -15,7 +15,7 @@ from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore, SizeAndDate
 from lance_core.versions import find_contents
 from namespace_server.directory.manifests.quarantine import Quarantine
-from namespace_server.directory.manifests.staged_bundles import StagedBundles
+from namespace_server.directory.manifests.staged_bundles import StagedPaths
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -44,7 +44,7 @@ class ManifestReader:
     def __init__(self, store: ObjectStore) -> None:
         self.quarantine = Quarantine(store)
         self._store = store
-        self._bundles = StagedBundles(store)
+        self._staged = StagedPaths(store)
         self._lock = threading.Lock()
         self._flipped: dict[Place, _Flipped] = {}
 
@@ -91,13 +91,13 @@ class ManifestReader:
         return data if data is not None and is_row(entry, data) else None
 
     def find_staged(self, entry: VersionEntry) -> bytes | None:
-        """The row's bytes at its staged path, in a bundle or alone; None if neither has them. Raises `StorageError`."""
+        """The row's bytes at its staged path; None if they are not there. Raises `StorageError`."""
         copies = () if entry.staged_path is None else self.staged_copies(entry.staged_path)
         return next((data for data in copies if is_row(entry, data)), None)
 
     def staged_copies(self, path: str) -> Iterator[bytes]:
-        """What lies under a staged path; see `StagedBundles.copies`."""
-        return self._bundles.copies(path)
+        """What lies under a staged path; see `StagedPaths.copies`."""
+        return self._staged.copies(path)
 
     def _find(self, entry: VersionEntry) -> _Flipped | None:
         flipped = self._flipped.get(place_of(entry))

@@ -31,11 +31,10 @@ from lance_core.versions import find_contents, find_latest, list_versions
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row, is_row, is_whole
-from namespace_server.directory.manifests.staged_bundles import may_have_bundles
+from namespace_server.directory.manifests.staged_bundles import is_staged_alone
 from namespace_server.directory.manifests.stored_versions import is_vacant_below_higher
 from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
-from namespace_server.directory.model.root_layout import bundle_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -120,13 +119,13 @@ class Promoter:
     def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
         """The path of the row's manifest: the canonical one if seen to be the row's, else the staged one (M3).
 
-        A manifest that only a bundle has gets its staged path before that is told. Raises nothing.
+        A manifest that is staged together with others gets its path before that is told. Raises nothing.
         """
         if self.is_promoted(entry, snapshot):
             return entry.canonical_path
         located = self.locate(entry, snapshot)
         path = located.staged_path
-        if path is None or not may_have_bundles(self._store, snapshot) or bundle_key(path) is None:
+        if path is None or is_staged_alone(self._store, snapshot, path):
             return path or entry.canonical_path
         try:
             return self._stage_alone(located, path)
@@ -153,7 +152,7 @@ class Promoter:
         return entry.canonical_path
 
     def is_staged(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
-        """Whether the manifest of a row is at its staged path, alone or in a bundle. Raises `StorageError`."""
+        """Whether the manifest of a row is at its staged path. Raises `StorageError`."""
         return self._reader.find_staged(self.locate(entry, snapshot)) is not None
 
     def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
@@ -434,9 +433,8 @@ class Promoter:
     def _clear(self, rows: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> None:
         """Make canonical names durable, and remove the staged ones, except those that `Leftovers` removes later."""
         self._sync([row.canonical_path for row in rows])
-        bundled = may_have_bundles(self._store, snapshot)
         paths = [row.staged_path for row in rows if row.staged_path]
-        self._store.delete_all([path for path in paths if not bundled or bundle_key(path) is None])
+        self._store.delete_all([path for path in paths if is_staged_alone(self._store, snapshot, path)])
 
     def _sync(self, paths: Sequence[str]) -> None:
         """Make promoted manifests durable, except those that a client's cleanup removed; it never removes a head."""

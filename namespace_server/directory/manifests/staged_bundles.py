@@ -7,13 +7,15 @@ in it (M2).
 In a directory each manifest is staged alone, since it gets its canonical name by a link. Bundles are read there as
 well: a catalog may have been copied from a bucket. A catalog that was never collected has none either: servers of the
 release before, which know neither collections nor bundles, may still commit to it (G25).
+
+Modules of the commit path know staged paths alone, and ask here for the objects and keys behind them.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -41,6 +43,51 @@ def may_have_bundles(store: ObjectStore, snapshot: CatalogSnapshot) -> bool:
     return snapshot.collected and not store.local
 
 
+def objects_to_stage(
+    store: ObjectStore, snapshot: CatalogSnapshot, staged: Sequence[tuple[str, bytes]]
+) -> Sequence[tuple[str, bytes]]:
+    """Keys and bytes to write, so that an attempt on this snapshot has staged these paths."""
+    return with_bundle(staged) if may_have_bundles(store, snapshot) else staged
+
+
+def keys_of_staged(store: ObjectStore, snapshot: CatalogSnapshot, paths: Sequence[str]) -> list[str]:
+    """The keys at which an attempt on this snapshot, which alone has these paths, may have staged them."""
+    return [*paths, *bundles_of(paths)] if may_have_bundles(store, snapshot) else list(paths)
+
+
+def is_staged_alone(store: ObjectStore, snapshot: CatalogSnapshot, path: str) -> bool:
+    """Whether the object of a staged path holds nothing else, and so may be removed with its record (M2)."""
+    return not may_have_bundles(store, snapshot) or bundle_key(path) is None
+
+
+class ClosedRecords:
+    """What may be left of staged manifests whose records are closed (M2). Not thread-safe.
+
+    One flip opens all records that have manifests in a bundle, so a snapshot that has one of them closed has each of
+    the others, open or closed. The process that closes the last one removes the bundle.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._bundles: set[str] = set()
+
+    def add(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[str]:
+        """Note records that are closed in `snapshot`. Returns the keys to be removed now: copies for answers (M3)."""
+        if not records or not may_have_bundles(self._store, snapshot):
+            return []
+        paths = [path for path in staged_paths(records) if bundle_key(path) is not None]
+        self._bundles |= bundles_of(paths)
+        return paths
+
+    def take(self, snapshot: CatalogSnapshot) -> set[str]:
+        """The other keys to be removed, which are noted no more; none that a record needs that is open in `snapshot`.
+
+        `snapshot` is not older than those of `add`.
+        """
+        noted, self._bundles = self._bundles, set()
+        return noted.difference(bundles_of(staged_paths(snapshot.open_records()))) if noted else noted
+
+
 def with_bundle(objects: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     """The objects of one attempt, with its staged manifests in a bundle, as far as that has room for them."""
     written: list[tuple[str, bytes]] = []
@@ -56,8 +103,8 @@ def with_bundle(objects: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]
     return [*written, *((key, bundle.SerializeToString()) for key, bundle in bundles.items())]
 
 
-class StagedBundles:
-    """Finds staged manifests, in bundles and alone. Thread-safe.
+class StagedPaths:
+    """Finds what lies under staged paths, in bundles and alone. Thread-safe.
 
     A bundle that was read is kept: it has the manifests of many tables, and its name is never used twice.
     """

@@ -326,7 +326,7 @@ def test_several_threads_read_it_once(scene: Scene) -> None:
         read.append(path)
 
     store.before(read_slowly)
-    bundles = staged_bundles.StagedBundles(store)
+    bundles = staged_bundles.StagedPaths(store)
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda path: next(bundles.copies(path)), [*scene.parts()] * 4))
