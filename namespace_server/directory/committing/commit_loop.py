@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from lance_namespace.errors import LanceNamespaceError, TableBranchNotFoundError
 
@@ -76,6 +77,14 @@ class OtherChanges:
     tries: int | None = None
 
 
+class _Try(NamedTuple):
+    """One round of the loop: its number, when it began, by `time.monotonic`, and the thread that flips."""
+
+    number: int
+    began: float
+    thread: int
+
+
 class CommitLoop:
     """Commits a group of batches, or other changes, and promotes what a flip published. For the thread that flips."""
 
@@ -123,9 +132,10 @@ class CommitLoop:
             self._fairness.wait()
         snapshot, around = self._table.current, UnmanagedRound()
         most = self._limits.tries if changes is None or changes.tries is None else changes.tries
-        for tries in range(1, most + 1):
-            began, moving = time.monotonic(), around.moving if tries > most // 2 else frozenset()
-            # Plan. This writes nothing: what batches build on or remove has got its canonical name before (M1, P6).
+        for number in range(1, most + 1):
+            this = _Try(number, time.monotonic(), threading.get_ident())
+            moving = around.moving if number > most // 2 else frozenset()
+            # Plan. This writes nothing: what batches build on or remove gets its canonical name before (M1, P6).
             waiting, refused = self._sort_out(group, around.deleted)
             around = self._promote_bases(waiting, snapshot, around)
             attempt = self._plan(waiting, refused, snapshot, around, moving)
@@ -140,20 +150,20 @@ class CommitLoop:
                 # Claim the slot of the next version by one conditional write: the commit point. A slot that is taken is
                 # lost, silence is not (F1): after a lost answer the newest version tells, so that is proved like a win.
                 claim = FlipCommitted(snapshot) if flip is None else self._table.claim(flip)
-                # Prove that the version is the newest: its number may have been freed by a clean-up (G7).
-                outcome = self._prove(claim, attempt) if isinstance(claim, FlipClaimed) else claim
-                # Decide. A lost flip decides what rests on the snapshot alone (P7); the rest is planned again.
-                self._conclude(attempt, flip, outcome, tries, began)
-            match outcome:
+                # Prove that the version is the newest, for its number may have been freed by a clean-up, and decide. On
+                # a bucket what the flip publishes may be promoted beside that (G7).
+                beside = self._promotion_beside(claim, attempt)
+                settled = Deferred(partial(self._prove_and_decide, claim, attempt, flip, this, promoted=bool(beside)))
+                calls: list[Callable[[], object]] = [settled, *beside]
+                self._store.gather(calls)
+            match outcome := settled.result:
                 case FlipCommitted(newest) if around.adopts:
                     snapshot, around = newest, around.adopted_in(newest, seen.above)
                 case FlipCommitted(newest):
-                    # Promote, what was not promoted beside the proof. The next group is planned meanwhile.
-                    self._queue.release()
-                    self._promote(attempt.published)
+                    self._promote(attempt.published)  # what is left; the next group is planned meanwhile
                     return newest
                 case FlipLost() | FlipSuperseded():
-                    snapshot, around = self._await_next_try(attempt, flip, outcome, tries), around.anew()
+                    snapshot, around = self._await_next_try(attempt, flip, outcome, number), around.anew()
                 case FlipRefused(error):
                     raise error
                 case FlipUnknown(reason) if not around.adopts:
@@ -275,42 +285,57 @@ class CommitLoop:
             logger.exception("the commit step of a group of %d batches failed", len(attempt.batches))
             raise BatchUnknown(attempt.context.attempt, "the committer failed") from error
 
-    def _prove(self, claimed: FlipClaimed, attempt: GroupAttempt) -> FlipCommitted | FlipSuperseded | FlipUnknown:
-        """Prove a flip to be a commit, and promote beside that where no clean-up can have freed its slot (G7).
+    def _promotion_beside(self, claim: FlipClaimed | FlipOutcome, attempt: GroupAttempt) -> list[Callable[[], None]]:
+        """The promotion that goes beside the proof: where no clean-up can have freed the slot (G7).
 
-        Not where others wait for the next flip: the requests of promotion would hold up the proof. Should the proof
-        fail all the same, the outcome is unknown: others may build on what was promoted.
+        Not where others wait for the next flip: its requests would hold up the proof, for which they wait too. The
+        manifests of a flip that has its slot are kept in memory until they are promoted.
         """
+        if not isinstance(claim, FlipClaimed) or claim.won_at is None:
+            return []
         published = attempt.published
-        if claimed.won_at is not None:
-            self._reader.remember(published, claimed.sent_at)
-        if not published or not claimed.never_taken or self._queue.is_awaited:
-            return self._table.prove(claimed)
-        proof = Deferred(partial(self._table.prove, claimed))
-        calls: list[Callable[[], object]] = [proof, partial(self._promote, published)]
-        self._store.gather(calls)
-        if isinstance(proof.result, FlipSuperseded):
-            return FlipUnknown(f"{claimed.flip.path} was written where another version was removed within a second")
-        return proof.result
+        self._reader.remember(published, claim.sent_at)
+        goes = published and claim.never_taken and not self._queue.is_awaited
+        return [partial(self._promote, published)] if goes else []
 
-    def _conclude(
-        self, attempt: GroupAttempt, flip: Flip | None, outcome: FlipOutcome, tries: int, began: float
-    ) -> None:
-        """Give batches their verdicts, and note what became of the flip. This is the only place that gives verdicts.
+    def _prove_and_decide(
+        self,
+        claim: FlipClaimed | FlipOutcome,
+        attempt: GroupAttempt,
+        flip: Flip | None,
+        this: _Try,
+        *,
+        promoted: bool,
+    ) -> FlipOutcome:
+        """The outcome of a flip, by which the batches of its attempt get their verdicts; nowhere else they get any.
 
-        (Those of a group that an exception ended are given by `Committer`.)
+        (`Committer` answers for a group that an exception ended.) A lost flip decides what rests on the snapshot alone
+        (P7): the rest is planned again. After a commit the next group is planned, though promotion may be under way.
         """
+        if isinstance(claim, FlipClaimed):
+            outcome: FlipOutcome = self._table.prove(claim)
+            if promoted and isinstance(outcome, FlipSuperseded):  # others may build on what was promoted beside this
+                reason = f"{claim.flip.path} was written where another version was removed within a second"
+                outcome = FlipUnknown(reason)
+        else:
+            outcome = claim
         for pending, verdict, final in (*attempt.refused, *attempt.batches):
             if final:
                 pending.verdict, pending.snapshot = verdict, attempt.snapshot
             elif isinstance(outcome, FlipCommitted):
                 pending.verdict, pending.snapshot = verdict, outcome.snapshot
-        if flip is None:
-            return
-        self._observer.flip(_FLIP_OUTCOMES[type(outcome)], tries)
+        if flip is not None:
+            self._note(attempt, flip, outcome, this)
+        if attempt.batches and isinstance(outcome, FlipCommitted):
+            self._queue.release(this.thread)
+        return outcome
+
+    def _note(self, attempt: GroupAttempt, flip: Flip, outcome: FlipOutcome, this: _Try) -> None:
+        """Note what became of a flip."""
+        self._observer.flip(_FLIP_OUTCOMES[type(outcome)], this.number)
         if isinstance(outcome, FlipCommitted):
             self.conclude_records(outcome.snapshot)
-            self._fairness.flipped(outcome.snapshot.version, time.monotonic() - began)
+            self._fairness.flipped(outcome.snapshot.version, time.monotonic() - this.began)
             self._planner.keep(attempt.published)
             if attempt.adopted:
                 self._observer.adopted(len(attempt.adopted))

@@ -201,6 +201,25 @@ def test_promotion_does_not_hold_up_a_proof_for_which_others_wait(scene: Scene) 
     scene.check([0, 1, 2, 10], [0, 1, 2, 20])
 
 
+def test_the_next_group_is_flipped_while_this_one_is_promoted(scene: Scene) -> None:
+    promoting, go_on = threading.Event(), threading.Event()
+
+    def arrive(verb: str, path: str) -> None:
+        if verb == "publish" and not promoting.is_set():
+            promoting.set()
+            assert go_on.wait(PATIENCE)
+
+    scene.store.before(arrive)
+    first = scene.start(scene.append(A, 10))
+    assert promoting.wait(PATIENCE)
+    second = scene.start(scene.append(B, 20))
+    assert second.result(PATIENCE)
+    assert not first.done()
+    go_on.set()
+    assert scene.made(first, second) == [scene.first + 1, scene.first + 2]
+    scene.check([0, 1, 2, 10], [0, 1, 2, 20])
+
+
 def test_many_groups_follow_each_other(scene: Scene) -> None:
     tables = [scene.other.make_table("g", f"t{number}", count=1) for number in range(8)]
     scene.ground.catalog.snapshot()
