@@ -309,6 +309,16 @@ def test_of_two_undrops_the_second_finds_nothing(
     assert ground.ids(T) == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_batch_may_bring_back_a_table_and_deregister_it(ground: Ground) -> None:
+    """Its rows are in no catalog version before the batch, and have their canonical names all the same (P6)."""
+    ground.call("drop_table", id=T)
+    location = ground.batch({"undrop_table": {"id": T}}, {"deregister_table": {"id": T}})["results"][1]
+    with pytest.raises(TableNotFoundError):
+        ground.read("describe_table", id=T)
+    ground.call("register_table", id=T, location=location["deregister_table"]["location"].rsplit("/", 1)[1])
+    assert ground.ids(T) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_table_that_a_batch_makes_and_drops_was_never_there(ground: Ground) -> None:
     ground.call("rename_table", id=T, new_table_name="moved")
     with pytest.raises(TableNotFoundError, match="none of that name was dropped"):
