@@ -1,6 +1,6 @@
 """The commit loop: plan, write, claim, prove, decide, promote; after a conflict again, on the newer snapshot.
 
-`CommitLoop.commit` is the whole of it. One thread at a time runs it. Several processes on one root are safe: only the
+`CommitLoop.run` is the whole of it. One thread at a time runs it. Several processes on one root are safe: only the
 compare-and-set on `__manifest` decides.
 """
 
@@ -117,7 +117,7 @@ class CommitLoop:
         self._observer = observer
         self._carried = OtherChanges(record_housekeeping.plan)
 
-    def commit(self, group: Sequence[PendingBatch], changes: OtherChanges | None = None) -> CatalogSnapshot:
+    def run(self, group: Sequence[PendingBatch], changes: OtherChanges | None = None) -> CatalogSnapshot:
         """Commit a group of batches, or changes that are no batch, by one flip; give each batch its verdict.
 
         Every round counts as a try, also one that finds a newer catalog version, an unmanaged version or a missing file

@@ -87,13 +87,13 @@ class Committer:
         """
         began = time.monotonic()
         try:
-            decided = self._commit(batches)
+            decided = self._verify_and_queue(batches)
         finally:
             self.last_commit = time.monotonic()
         self._report(decided, time.monotonic() - began)
         return decided
 
-    def _commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
+    def _verify_and_queue(self, batches: Sequence[Batch]) -> list[PendingBatch]:
         problem = self._table.clock.problem()
         if problem is not None and any(map(_sets_limit, batches)):
             return self._without_limits(batches, problem)
@@ -117,7 +117,7 @@ class Committer:
         self._queue.add(mine)
         while group := self._queue.take_group(mine):
             try:
-                self._commit_group(group)
+                self._run_group(group)
             finally:
                 self._queue.finish(group)
         return mine
@@ -125,7 +125,7 @@ class Committer:
     def _without_limits(self, batches: Sequence[Batch], problem: str) -> list[PendingBatch]:
         """Commit all but the batches that set limits of time: this machine's clock is not the store's (G30)."""
         others = [batch for batch in batches if not _sets_limit(batch)]
-        decided = iter(self._commit(others) if others else ())
+        decided = iter(self._verify_and_queue(others) if others else ())
         refused = with_nothing_done(
             ServiceUnavailableError(f"nothing was done: no limit of time can be set: {problem}")
         )
@@ -148,7 +148,7 @@ class Committer:
         `CatalogBusy`, `StorageError`.
         """
         with self._queue.flipping():
-            return self._loop.commit((), OtherChanges(plan, table_metadata, strict, tries))
+            return self._loop.run((), OtherChanges(plan, table_metadata, strict, tries))
 
     def flush_record_housekeeping(self, *, tries: int | None = None) -> None:
         """Do the record maintenance that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
@@ -162,14 +162,14 @@ class Committer:
         """Remove the files of attempts in no history, and what is left of closed records; see `FailedAttempts`."""
         self._failed_attempts.remove(self._table.current)
 
-    def _commit_group(self, group: Sequence[PendingBatch]) -> None:
+    def _run_group(self, group: Sequence[PendingBatch]) -> None:
         """Commit a group, and promote what that publishes. Only a batch that must follow its flip has no verdict then.
 
         After an exception only those outcomes are unknown whose commit step had begun.
         """
         self._observer.group(len(group))
         try:
-            self._loop.commit(group)
+            self._loop.run(group)
         except BatchUnknown as unknown:
             reason = unknown.reason
             logger.warning("the outcome of a group of %d batches is unknown: %s", len(group), reason)

@@ -16,10 +16,10 @@ from namespace_server.directory.manifests.manifest_cache import ManifestCache
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.manifests.stored_versions import FoundVersion
-from namespace_server.directory.model.entries import Changes, TableEntry, VersionEntry, changes_of
+from namespace_server.directory.model.entries import VersionEntry, changes_of
 from namespace_server.directory.model.errors import nothing_done
 from namespace_server.directory.model.history import FlipOutline, adopted_version, outline_of
-from namespace_server.directory.model.object_ids import ChainKey, ObjectId
+from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
     AssertTableVersion,
@@ -35,7 +35,6 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Findings, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
 from namespace_server.directory.planning.planning_context import PlanningContext
-from namespace_server.directory.planning.promoted_rows import removes_from
 from namespace_server.directory.planning.unmanaged_versions import adopt_found, removed_files
 from namespace_server.outcomes import with_nothing_done
 
@@ -86,7 +85,7 @@ class GroupAttempt:
     `names` are the names by which the planned batches are found: uuids, idempotency keys, request hashes (P1, A1).
     `removed_files` are keys and SHA-256 of files of deleted branches, to be removed: see
     `unmanaged_versions.removed_files`. `adopted` are the unmanaged versions that it adopts. `chains` are those that its
-    batches name, `changed` the tables that it gives rows. `refused` are batches that were refused before it.
+    batches name. `refused` are batches that were refused before it.
     """
 
     snapshot: CatalogSnapshot
@@ -97,7 +96,6 @@ class GroupAttempt:
     batches: list[PlannedBatch] = field(default_factory=list)
     removed_files: list[tuple[str, str]] = field(default_factory=list)
     adopted: list[VersionEntry] = field(default_factory=list)
-    changed: set[ObjectId] = field(default_factory=set)
     refused: Sequence[PlannedBatch] = ()
 
     def outline(self) -> FlipOutline:
@@ -124,7 +122,6 @@ class GroupAttempt:
         """Make the changes of a plan visible to the batches that follow."""
         self.overlay.add(plan.changes, plan.tables)
         self.names.update(_names(plan.batch))
-        self.changed.update(_tables_of(plan.changes))
 
     @property
     def judged_chains(self) -> set[ChainKey]:
@@ -164,21 +161,18 @@ class GroupPlanner:
         """Plan a group on a snapshot, and adopt the unmanaged versions that were `found` above its heads.
 
         Writes nothing. On a bucket the manifests that all of them need are read first, at once. Raises nothing for a
-        batch that cannot be carried out: its error is its verdict. One that removes rows of a table to which the group
-        gives rows has none: it can be planned once these are committed and have their names (P6, G13). Of the chains
-        that are `moving` more versions are on storage than were found: no assertion of them holds.
+        batch that cannot be carried out: its error is its verdict. One that must follow the flip of the group has none;
+        see `plan_batch`. Of the chains that are `moving` more versions are on storage than were found: no assertion of
+        them holds.
         """
         attempt = self._begin(group, snapshot)
         if not self._store.local:
             self.read_ahead([pending.batch for pending in group], snapshot)
         for pending in group:
             unjudged = [*self._adopt(attempt, pending, found), *moving]
-            if removes_from(pending.batch, attempt.changed):
-                attempt.batches.append(PlannedBatch(pending, None, final=False))
-                continue
             basis = attempt.basis(pending.batch)
             verdict = _refused_assertion(pending.batch, unjudged) or self._plan_one(attempt, pending, basis)
-            final = basis is snapshot
+            final = basis is snapshot and verdict is not None
             if isinstance(verdict, Plan) and verdict.changes:
                 attempt.accept(verdict)
                 final = False
@@ -212,8 +206,8 @@ class GroupPlanner:
             self._manifests.put(version.entry, version.file)
             self._transactions.keep(version.entry, version.file)
 
-    def _plan_one(self, attempt: GroupAttempt, pending: PendingBatch, basis: CatalogSnapshot) -> Verdict:
-        """The verdict of one batch.
+    def _plan_one(self, attempt: GroupAttempt, pending: PendingBatch, basis: CatalogSnapshot) -> Verdict | None:
+        """The verdict of one batch; None if it must follow the flip of the group.
 
         An exception is one before the commit step: nothing was done, and the text of a store's error stays in the log.
         """
@@ -260,7 +254,6 @@ class GroupPlanner:
                 logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
                 attempt.overlay.add(changes_of(entries), (table.id,))
                 attempt.adopted += entries
-                attempt.changed.add(table.id)
         return unjudged
 
 
@@ -303,15 +296,6 @@ def _new_versions(batches: Iterable[Batch]) -> Iterator[CommitTransaction | Crea
         for operation in batch.operations:
             if isinstance(operation, CommitTransaction | CreateTableVersion):
                 yield operation
-
-
-def _tables_of(changes: Changes) -> Iterator[ObjectId]:
-    """The tables that changes give rows."""
-    for entry in changes.puts.values():
-        if isinstance(entry, VersionEntry):
-            yield entry.table_id
-        elif isinstance(entry, TableEntry):
-            yield entry.id
 
 
 def _names(batch: Batch) -> tuple[str, ...]:

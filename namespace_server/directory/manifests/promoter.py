@@ -431,7 +431,7 @@ class Promoter:
         return True
 
     def _clear(self, rows: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> None:
-        """Make canonical names durable, and remove the staged ones, except those that `Leftovers` removes later."""
+        """Make canonical names durable, and remove the staged ones, except those that are removed later."""
         self._sync([row.canonical_path for row in rows])
         paths = [row.staged_path for row in rows if row.staged_path]
         self._store.delete_all([path for path in paths if is_staged_alone(self._store, snapshot, path)])

@@ -173,7 +173,10 @@ def version_result(entry: VersionEntry) -> OperationResult:
 
 
 class PlanBuilder:
-    """The plan of one batch, operation by operation. `base` is the snapshot that the batch is planned on."""
+    """The plan of one batch, operation by operation. `base` is the snapshot that the batch is planned on.
+
+    `follows`: it can be planned once the flip of its group is committed, and what that publishes is promoted.
+    """
 
     def __init__(
         self, batch: Batch, base: CatalogSnapshot, findings: Mapping[int, Finding], context: PlanningContext
@@ -185,6 +188,7 @@ class PlanBuilder:
         self.results: list[OperationResult] = []
         self.published: list[PlannedVersion] = []
         self.staged: list[tuple[str, bytes]] = []
+        self.follows = False
         self._overlay = Overlay(base)
         self._tombstones = 0
         self._recorded = batch.idempotency_key is not None
@@ -298,11 +302,13 @@ class PlanBuilder:
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
         """Raise unless the rows have their canonical names, before they are removed or put under another name (P6).
 
-        InvalidInputError (13) for a row that this very batch makes, ServiceUnavailableError (17) for others.
+        InvalidInputError (13) for a row that this very batch makes, ServiceUnavailableError (17) for others. Where
+        another batch of the group makes one, this batch `follows`.
         """
         mine = {planned.entry for planned in self.published}
         if mine and any(entry in mine for entry in entries):
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
+        self.follows |= any(self.context.is_made_by_group(entry, self.base) for entry in entries)
         self._require_names(entries)
 
     def require_head_promoted(self, head: VersionEntry) -> None:
@@ -323,11 +329,13 @@ class PlanBuilder:
             )
 
     def require_in_catalog(self, tables: Sequence[TableEntry]) -> None:
-        """Raise InvalidInputError (13) for a table to be dropped that this very batch brings back (G13).
+        """Have the catalog version before this batch hold all of these tables, which it drops (G13).
 
-        The catalog version before the batch holds all others. Versions that cannot be promoted are dropped all the
-        same: their records stay open.
+        Where another batch of the group changes one, this batch `follows`. Raises InvalidInputError (13) for a table
+        that this very batch brings back: no catalog version has it. Versions that cannot be promoted are dropped all
+        the same: their records stay open.
         """
+        self.follows |= self.context.is_changed_by_group([table.id for table in tables], self.base)
         for table in tables:
             tombstone = self.base.tombstone_at(table.location)
             if tombstone is not None and tombstone.state == DROPPED:

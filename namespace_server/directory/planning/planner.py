@@ -62,8 +62,10 @@ from namespace_server.directory.planning.undrop import undrop
 
 def plan_batch(
     batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding], context: PlanningContext
-) -> Plan:
-    """Plan a batch on a snapshot (which may be the overlay of a group).
+) -> Plan | None:
+    """Plan a batch on a snapshot, which may be the overlay of a group; None if it must follow the flip of that.
+
+    So it is with what removes rows that another batch of the group makes, and drops a table that one changes (P6, G13).
 
     Raises a LanceNamespaceError when it cannot be carried out.
     """
@@ -72,7 +74,7 @@ def plan_batch(
     builder = PlanBuilder(batch, snapshot, findings, context)
     for index, operation in enumerate(batch.operations):
         builder.results.append(_plan_operation(builder, index, operation))
-    return builder.finish()
+    return None if builder.follows else builder.finish()
 
 
 def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:

@@ -25,6 +25,7 @@ from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.intents import horizon_at
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -201,9 +202,25 @@ class PlanningContext:
             raise NotFound(f"version {version} of {table.location}: expected a row in the catalog")
         return self.manifest(entry)
 
+    def is_made_by_group(self, entry: VersionEntry, base: CatalogSnapshot) -> bool:
+        """Whether a row is in `base`, the overlay of the group, and not in the catalog."""
+        return base is not self._snapshot and _has(base, entry) and not _has(self._snapshot, entry)
+
+    def is_changed_by_group(self, tables: Iterable[ObjectId], base: CatalogSnapshot) -> bool:
+        """Whether one of these tables is another in `base`, the overlay of the group, than in the catalog."""
+        committed, planned = self._snapshot.state.tables, base.state.tables
+        return base is not self._snapshot and any(committed.get(each) is not planned.get(each) for each in tables)
+
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the canonical file of a committed row is known to be the row's, before this attempt."""
         return self._promoter.is_promoted(entry, self._snapshot)
+
+
+def _has(snapshot: CatalogSnapshot, entry: VersionEntry) -> bool:
+    """Whether a snapshot has this very row, under whatever name its table has there."""
+    table_id = snapshot.table_at(entry.location)
+    row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
+    return row is not None and row.identity == entry.identity
 
 
 def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: VersionEntry) -> None:

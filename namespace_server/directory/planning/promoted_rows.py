@@ -41,14 +41,8 @@ def rows_to_promote(
                 heads.add((operation.id, operation.branch))
             elif (removed_id := _removed(operation)) is not None:
                 removed.add(removed_id)
-    rows = [head for chain in heads if (head := snapshot.head(*chain)) is not None]
+    rows = [head for chain in heads if _is_open(snapshot, chain) and (head := snapshot.head(*chain)) is not None]
     return [*rows, *_open_rows(snapshot, removed)] if removed else rows
-
-
-def removes_from(batch: Batch, tables: Collection[ObjectId]) -> bool:
-    """Whether a batch removes rows of one of these tables, or puts them under another name."""
-    removed = {each for operation in batch.operations if (each := _removed(operation)) is not None}
-    return bool(removed) and any(_is_in(table_id, removed) for table_id in tables)
 
 
 def _removed(operation: Operation) -> ObjectId | None:
@@ -60,6 +54,12 @@ def _removed(operation: Operation) -> ObjectId | None:
             return operation.id
         case _:
             return None
+
+
+def _is_open(snapshot: CatalogSnapshot, chain: ChainKey) -> bool:
+    """Whether an open record published the head of a chain; its entry is made only then."""
+    table, top = snapshot.table(chain[0]), snapshot.top(*chain)
+    return table is not None and top is not None and (table.location, chain[1], top[0]) in snapshot.state.open_places
 
 
 def _open_rows(snapshot: CatalogSnapshot, removed: Collection[ObjectId]) -> Iterator[VersionEntry]:

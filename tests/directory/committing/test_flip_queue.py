@@ -128,7 +128,7 @@ def test_nobody_waits_for_a_thread_that_ended(tmp_path: Path, monkeypatch: pytes
         raise Panic
 
     committer = Ground(tmp_path).catalog.committer
-    monkeypatch.setattr(committer._loop, "commit", panic)
+    monkeypatch.setattr(committer._loop, "run", panic)
     of_another = pending("b")
     committer._queue.add([of_another])
     with pytest.raises(Panic):

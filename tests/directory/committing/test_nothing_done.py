@@ -72,7 +72,7 @@ FAILURES: list[tuple[Callable[[], Exception], int]] = [
 ]
 PLACES: list[tuple[type, str]] = [
     (Verifier, "verify"),
-    (CommitLoop, "commit"),
+    (CommitLoop, "run"),
     (GroupPlanner, "plan"),
     (PlanningContext, "prepare"),
     (PlanningContext, "manifest"),
