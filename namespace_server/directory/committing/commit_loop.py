@@ -138,8 +138,8 @@ class CommitLoop:
             # Plan. This writes nothing: what batches build on or remove gets its canonical name before (M1, P6).
             waiting, refused = self._sort_out(group, around.deleted)
             around = self._promote_bases(waiting, snapshot, around)
-            attempt = self._plan(waiting, refused, snapshot, around, moving)
-            flip = self._prepare(attempt, changes)
+            attempt, flip = self._plan(waiting, changes, snapshot, around, moving)
+            attempt.refused = refused
             # Write the files that the flip will make reachable. Beside that storage shows what others did meanwhile.
             seen = self._write(attempt, flip)
             again = self._overtaken(attempt, flip, seen, around, moving)
@@ -208,18 +208,17 @@ class CommitLoop:
     def _plan(
         self,
         waiting: Sequence[PendingBatch],
-        refused: list[PlannedBatch],
+        changes: OtherChanges | None,
         snapshot: CatalogSnapshot,
         around: UnmanagedRound,
         moving: Collection[ChainKey],
-    ) -> GroupAttempt:
+    ) -> tuple[GroupAttempt, Flip | None]:
         with self._observer.step("plan"):
             if around.adopts:
                 attempt = self._planner.adopt(waiting, snapshot, around.found)
             else:
                 attempt = self._planner.plan(waiting, snapshot, around.found, moving)
-        attempt.refused = refused
-        return attempt
+            return attempt, self._prepare(attempt, changes)
 
     def _prepare(self, attempt: GroupAttempt, changes: OtherChanges | None) -> Flip | None:
         """The flip of an attempt; None when nothing changes. A flip of batches carries record housekeeping along."""
