@@ -61,7 +61,7 @@ class AttemptWriter:
         self._verifier = verifier
         self._deleted_branches = deleted_branches
         self._fairness = fairness
-        self._fenced = sole_writer
+        self._sole_writer = sole_writer
 
     def write(self, attempt: GroupAttempt, flip: Flip | None) -> Observed:
         """Write what the flip makes reachable, durably, and look at storage beside it, in one parallel step (S1, P5).
@@ -71,7 +71,9 @@ class AttemptWriter:
         """
         rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
         newest = Deferred(self._table.refresh_for_flip)
-        above = Deferred(partial(versions_above, self._store, attempt.snapshot, () if self._fenced else attempt.chains))
+        above = Deferred(
+            partial(versions_above, self._store, attempt.snapshot, () if self._sole_writer else attempt.chains)
+        )
         changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         deleted = Deferred(partial(self._deleted_branches.among, attempt.snapshot, attempt.chains))
         staged = [item for plan in attempt.plans for item in plan.staged]
