@@ -287,7 +287,7 @@ def beaten(server: Served, monkeypatch: pytest.MonkeyPatch, step: str, beat: Cal
     assert not left
 
 
-@pytest.mark.parametrize("step", ["stage", "commit"], ids=["beside staging", "a lost slot"])
+@pytest.mark.parametrize("step", ["stage", "claim"], ids=["beside staging", "a lost slot"])
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_change_that_another_server_overtakes_is_handed_to_that_one(
     tmp_path: Path, first: Served, keys: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, step: str, key: str | None
@@ -308,7 +308,7 @@ def test_a_change_that_is_overtaken_is_committed_here_if_the_other_one_does_not_
 ) -> None:
     """Nobody listens at the URL that the flip of the other one tells."""
     with last(tmp_path, keys=keys) as second:
-        with beaten(second, monkeypatch, "commit", lambda: first.create("a")):
+        with beaten(second, monkeypatch, "claim", lambda: first.create("a")):
             assert second.create("b").status_code == 200
         assert second.outcomes == ["unreachable"]
         assert second.committed_by() == second.peer
@@ -321,7 +321,7 @@ def test_what_was_handed_to_a_server_is_refused_there_if_another_one_overtakes_i
     with last(tmp_path, keys=keys) as second:
         asked = {**second.headers, "x-lance-forwarded-to": second.peer.instance}
         body = {"operations": [{"declare_table": {"id": ["b"]}}]}
-        with beaten(second, monkeypatch, "commit", lambda: first.create("a")):
+        with beaten(second, monkeypatch, "claim", lambda: first.create("a")):
             answer = httpx.post(f"{second.url}/v1/table/batch-commit", json=body, headers=asked)
             again = httpx.post(f"{second.url}/v1/table/batch-commit", json=body, headers=asked)
         assert (answer.status_code, again.status_code) == (421, 421)
