@@ -137,7 +137,7 @@ class CommitLoop:
             moving = around.moving if number > most // 2 else frozenset()
             # Plan. This writes nothing: what batches build on or remove gets its canonical name before (M1, P6).
             waiting, refused = self._sort_out(group, around.deleted)
-            around = self._promote_bases(waiting, snapshot, around)
+            self._promote_bases(waiting, snapshot, around)
             attempt, flip = self._plan(waiting, changes, snapshot, around, moving)
             attempt.refused = refused
             # Write the files that the flip will make reachable. Beside that storage shows what others did meanwhile.
@@ -190,20 +190,16 @@ class CommitLoop:
 
     def _promote_bases(
         self, waiting: Sequence[PendingBatch], snapshot: CatalogSnapshot, around: UnmanagedRound
-    ) -> UnmanagedRound:
-        """Promote the rows that batches build on or remove, and the heads below unmanaged versions.
+    ) -> None:
+        """Promote the rows that batches build on or remove, and the heads below unmanaged versions (M6).
 
-        What stood above a head that had no canonical name is looked for again: it may have been built on the unmanaged
-        file that had the name (M6). A batch that needs what cannot be promoted is refused when it is planned.
+        A batch that needs what cannot be promoted is refused when it is planned, and nothing is adopted above that.
         """
-        batches = [pending.batch for pending in waiting]
-        rows = rows_to_promote(batches, snapshot, around.found)
+        rows = rows_to_promote([pending.batch for pending in waiting], snapshot, around.found)
         rows = [row for row in rows if not self._promoter.is_promoted(row, snapshot)]
-        if not rows:
-            return around
-        with self._observer.step("promote"):
-            self._promoter.promote(rows, snapshot)
-        return around.without({(row.table_id, row.branch) for row in rows if self._promoter.is_done(row)})
+        if rows:
+            with self._observer.step("promote"):
+                self._promoter.promote(rows, snapshot)
 
     def _plan(
         self,

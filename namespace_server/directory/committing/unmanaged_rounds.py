@@ -61,11 +61,6 @@ class UnmanagedRound:
         """The first round on a newer snapshot."""
         return replace(self, found={}, adopts=False, deleted=frozenset())
 
-    def without(self, chains: Collection[ChainKey]) -> Self:
-        """The same round, as if nothing had been found above the heads of these chains."""
-        left = {chain: versions for chain, versions in self.found.items() if chain not in chains}
-        return self if len(left) == len(self.found) else replace(self, found=left)
-
     def adopted_in(self, snapshot: CatalogSnapshot, above: FoundAbove) -> Self:
         """What is left of `above` for the try after a flip that adopted some of it."""
         heads = {chain: snapshot.top(*chain) for chain in above}

@@ -207,3 +207,11 @@ def test_a_staged_manifest_with_a_fragment_that_is_none_is_refused(ground: Groun
         ground.batch(request)
 
     assert ground.head(person) == 1
+
+
+def test_a_batch_that_changes_nothing_is_judged_on_the_newest_version(ground: Ground) -> None:
+    """It claims no slot, at which a newer version would be met."""
+    ground.make_namespace("n")
+    ground.again().call("drop_namespace", id=["n"])
+    ground.call("create_namespace", id=["n"], mode="exist_ok")
+    assert "n" in ground.again().catalog.snapshot().child_namespaces(())
