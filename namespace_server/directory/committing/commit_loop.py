@@ -198,8 +198,7 @@ class CommitLoop:
         rows = rows_to_promote([pending.batch for pending in waiting], snapshot, around.found)
         rows = [row for row in rows if not self._promoter.is_promoted(row, snapshot)]
         if rows:
-            with self._observer.step("promote"):
-                self._promoter.promote(rows, snapshot)
+            self._promoter.promote(rows, snapshot)
 
     def _plan(
         self,
