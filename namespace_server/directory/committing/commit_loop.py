@@ -270,11 +270,15 @@ class CommitLoop:
 
     @contextmanager
     def _in_doubt(self, attempt: GroupAttempt) -> Iterator[None]:
-        """Where an exception leaves the outcome of the batches of an attempt unknown. Raises `BatchUnknown`."""
+        """Where an exception leaves the outcome of an attempt unknown. Raises `BatchUnknown`.
+
+        What the attempt refused stays refused: nothing of that was sent.
+        """
         try:
             yield
-        except Exception as error:
-            if not attempt.batches:
+        except BaseException as error:
+            _decide(attempt, FlipUnknown("the committer failed"))
+            if not attempt.batches or not isinstance(error, Exception):
                 raise
             logger.exception("the commit step of a group of %d batches failed", len(attempt.batches))
             raise BatchUnknown(attempt.context.attempt, "the committer failed") from error
@@ -301,10 +305,9 @@ class CommitLoop:
         *,
         promoted: bool,
     ) -> FlipOutcome:
-        """The outcome of a flip, by which the batches of its attempt get their verdicts; nowhere else they get any.
+        """The outcome of a flip, by which the batches of its attempt get their verdicts.
 
-        (`Committer` answers for a group that an exception ended.) A lost flip decides what rests on the snapshot alone
-        (P7): the rest is planned again. After a commit the next group is planned, though promotion may be under way.
+        After a commit the next group is planned, though promotion may be under way.
         """
         if isinstance(claim, FlipClaimed):
             outcome: FlipOutcome = self._table.prove(claim)
@@ -313,11 +316,7 @@ class CommitLoop:
                 outcome = FlipUnknown(reason)
         else:
             outcome = claim
-        for pending, verdict, final in (*attempt.refused, *attempt.batches):
-            if final:
-                pending.verdict, pending.snapshot = verdict, attempt.snapshot
-            elif isinstance(outcome, FlipCommitted):
-                pending.verdict, pending.snapshot = verdict, outcome.snapshot
+        _decide(attempt, outcome)
         if flip is not None:
             self._note(attempt, flip, outcome, this)
         if attempt.batches and isinstance(outcome, FlipCommitted):
@@ -370,6 +369,19 @@ class CommitLoop:
         closed = self._record_housekeeping.conclude(snapshot)
         self._promoter.forget(closed)
         self._failed_attempts.add_closed(closed, snapshot)
+
+
+def _decide(attempt: GroupAttempt, outcome: FlipOutcome) -> None:
+    """Give the batches of an attempt the verdicts that hold by the outcome of its flip.
+
+    These are all of them if it is a commit, and else those that rest on the committed snapshot alone (P7). The others
+    are planned again, or `Committer` answers for the group that an exception ended.
+    """
+    for pending, verdict, final in (*attempt.refused, *attempt.batches):
+        if final:
+            pending.verdict, pending.snapshot = verdict, attempt.snapshot
+        elif isinstance(outcome, FlipCommitted):
+            pending.verdict, pending.snapshot = verdict, outcome.snapshot
 
 
 def _refusal(pending: PendingBatch, deleted: Collection[ChainKey], *, elsewhere: bool) -> LanceNamespaceError | None:

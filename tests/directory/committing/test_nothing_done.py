@@ -123,6 +123,24 @@ def test_a_failure_of_the_commit_step_is_no_refusal(root: str, monkeypatch: pyte
     assert SECRET not in str(answer)
 
 
+def test_what_is_refused_beside_a_commit_step_that_failed_stays_refused(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it was sent."""
+    with Catalog.connect(root, retries=0) as catalog:
+        namespace: DirectoryNamespace = catalog.access.namespace
+        calls = [namespace.prepare("create_namespace", {"id": [name]}) for name in ("new", "n")]
+        calls.insert(0, namespace.prepare("drop_namespace", {"id": ["missing"]}))
+
+        def claim(*_: object) -> None:
+            raise ZeroDivisionError(SECRET)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(type(namespace.catalog.table), "claim", claim)
+            answers = namespace.commit(calls)
+    assert [outcome_of(answer) for answer in answers] == ["nothing_done", "unknown", "unknown"]
+
+
 def _raised() -> Iterator[tuple[str, LanceNamespaceError]]:
     yield "busy", errors.CatalogBusy("b", 20)
     yield "too old", errors.BatchTooOld("b", 60)
