@@ -69,7 +69,7 @@ def _insert(running: OnABucket, table: str, content: bytes | Iterator[bytes]) ->
 
 
 def test_a_large_insert(on_a_bucket: OnABucket) -> None:
-    large = _large(200)
+    large = _large(64)
     table = Subject(on_a_bucket.client(), ["w", "large"])
     table.create(rows=large.slice(0, 1))
     answer = _insert(on_a_bucket, "large", stream(large.slice(1)))

@@ -1,7 +1,7 @@
 """Six processes, three of stock pylance and three of ours, commit to one table, on every kind of store.
 
 500 commits on local disk. The emulators answer one request at a time, slower with every version to list, and each lost
-race costs half a dozen requests: there it is 120 commits, or `LANCE_RACE_COMMITS`; 500 take two minutes on each.
+race costs half a dozen requests: there it is 60 commits, or `LANCE_RACE_COMMITS`; 500 take two minutes on each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.emulators import REPOSITORY, Emulator
 pytestmark = pytest.mark.slow
 
 COMMITS_ON_DISK = 500
-COMMITS_ON_EMULATORS = int(os.environ.get("LANCE_RACE_COMMITS", "120"))
+COMMITS_ON_EMULATORS = int(os.environ.get("LANCE_RACE_COMMITS", "60"))
 WRITERS = 6
 WRITER = Path(__file__).with_name("racing_writer.py")
 

@@ -77,7 +77,7 @@ def test_a_pinned_dataset_and_its_pickle_outlive_their_credentials(serve: Serve,
     assert guarded_s3.guard.denied == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_writes_rows_in_other_processes_outlives_its_credentials(serve: Serve, guarded_s3: GuardedS3) -> None:
     guarded_s3.guard.lifetime = LIFETIME
     server = serve()

@@ -32,7 +32,7 @@ def factory() -> Iterator[ServerFactory]:
         yield running
 
 
-@pytest.mark.parametrize(("seed", "servers"), [("first", 2), ("second", 3)])
+@pytest.mark.parametrize(("seed", "servers"), [pytest.param("first", 2, marks=pytest.mark.long), ("second", 3)])
 def test_a_history_is_sound(tmp_path: Path, factory: ServerFactory, seed: str, servers: int) -> None:
     report = run(seed, tmp_path, factory, seconds=8, enough=200, servers=servers, peers=servers > 2)
     assert report.sound, report

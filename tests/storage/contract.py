@@ -14,7 +14,6 @@ from lance_core.storage.sizes import LARGEST_REFERENCE
 from lance_core.storage.wrappers.counting import CountingStore
 
 RACERS = 16
-ROUNDS = 50
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +43,9 @@ def keys(store: ObjectStore, prefix: str, start_after: str | None = None) -> lis
 
 
 class StoreContract:
+    rounds = 50
+    """Of a race."""
+
     clock_slack = timedelta(seconds=5)
 
     # reading
@@ -209,7 +211,7 @@ class StoreContract:
             store.get("nothing")
 
     def test_put_if_absent_has_one_winner(self, store: ObjectStore, racers: ThreadPoolExecutor) -> None:
-        for attempt in range(ROUNDS):
+        for attempt in range(self.rounds):
             path = f"race/{attempt}"
             winners = race(racers, lambda number, path=path: store.put_if_absent(path, b"%d" % number * 99))
             assert len(winners) == 1
@@ -219,7 +221,7 @@ class StoreContract:
         contents = {f"staged/{number}": b"%d" % number * 99 for number in range(RACERS)}
         for path, data in contents.items():
             store.put(path, data)
-        for attempt in range(ROUNDS):
+        for attempt in range(self.rounds):
             target = f"race/{attempt}"
 
             def act(number: int, target: str = target) -> None:
@@ -233,7 +235,7 @@ class StoreContract:
     def test_rename_has_one_winner(self, store: ObjectStore, racers: ThreadPoolExecutor) -> None:
         for number in range(RACERS):
             store.put(f"source/{number}", b"%d" % number * 99)
-        for attempt in range(ROUNDS):
+        for attempt in range(self.rounds):
             target = f"race/{attempt}"
             winners = race(
                 racers, lambda number, target=target: store.rename_if_absent(f"source/{number}", target, durable=False)

@@ -20,6 +20,8 @@ __all__ = ["racers"]
 
 
 class ServiceContract(StoreContract):
+    rounds = 12  # of 16 requests each, which take milliseconds; who wins is the service's doing
+
     @pytest.fixture
     def root(self, emulator: Emulator) -> str:
         return emulator.new_root()
