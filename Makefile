@@ -8,7 +8,7 @@ STAMP   := $(VENV)/.installed
 ROOT    ?= ./catalog
 HOST    ?= 127.0.0.1
 PORT    ?= 2333
-WORKERS ?= 2
+WORKERS ?= 3
 
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
@@ -36,7 +36,7 @@ example: $(STAMP) ## ten days of a social graph of EDGES edges, three writers, p
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) scripts/build_jar.py >/dev/null && \
 		PYTHONPATH=.:examples $(PYTHON_) -W ignore -m social_graph --edges $(EDGES)
 
-test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (2)
+test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (3: each waits for others a quarter of its time)
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m "not long" --durations=15

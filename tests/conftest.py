@@ -3,9 +3,12 @@
 import gc
 import logging
 import os
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -41,6 +44,18 @@ settings.register_profile("any load", deadline=None, suppress_health_check=[Heal
 settings.load_profile("any load")
 PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow", ("shop", "url"): "long"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
+
+
+_new_context, _CERTIFICATES = ssl.create_default_context, certifi.where()
+_context = _new_context(cafile=_CERTIFICATES)
+
+
+def _context_of_all(*arguments: Any, **options: Any) -> ssl.SSLContext:
+    """httpx reads all certificates for each client, for 26 ms: thousands of clients of tests share what it reads."""
+    return _context if (arguments, options) == ((), {"cafile": _CERTIFICATES}) else _new_context(*arguments, **options)
+
+
+ssl.create_default_context = _context_of_all
 
 
 @pytest.fixture(autouse=True)

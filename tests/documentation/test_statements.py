@@ -22,7 +22,6 @@ KEYS = {"lance_core.deleting"}  # an entry of a ref file's metadata
 DIRECTORY = REPOSITORY / "namespace_server" / "directory"
 CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which tells of what was
 
-pages = pytest.mark.parametrize("page", CURRENT, ids=name_of)
 COMMANDS: dict[str, set[str]] = {
     f"{name} {inner}".strip(): {spelling for each in found.params for spelling in (*each.opts, *each.secondary_opts)}
     for name, command in get_command(cli).commands.items()  # type: ignore[attr-defined]
@@ -43,11 +42,8 @@ def _is_module(literal: str) -> bool:
     return dotted and literal.split(".", maxsplit=1)[0] in PACKAGES
 
 
-@pages
-def test_files_that_are_named_exist(page: Path) -> None:
-    named = [literal for literal in literals(page) if _is_path(literal)]
-
-    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+def _missing_files(page: Path) -> list[str]:
+    return [path for path in literals(page) if _is_path(path) and not (REPOSITORY / path).exists()]
 
 
 def test_the_modules_of_the_table_of_rules_exist() -> None:
@@ -60,9 +56,8 @@ def test_the_modules_of_the_table_of_rules_exist() -> None:
     assert [path for path in short if not (DIRECTORY / path).exists()] == []
 
 
-@pages
-def test_modules_and_their_members_that_are_named_exist(page: Path) -> None:
-    assert [name for name in literals(page) if _is_module(name) and not _resolves(name)] == []
+def _missing_members(page: Path) -> list[str]:
+    return [name for name in literals(page) if _is_module(name) and not _resolves(name)]
 
 
 def _resolves(name: str) -> bool:
@@ -82,8 +77,7 @@ def _resolves(name: str) -> bool:
     return False
 
 
-@pages
-def test_commands_have_the_options_that_are_shown(page: Path) -> None:
+def _check_commands(page: Path) -> None:
     shown = [shlex.split(line, comments=True) for line in commands(page) if "lance-namespace " in line]
     inline = [shlex.split(text) for text in literals(page) if text.startswith("lance-namespace ")]
     for words in [*shown, *inline]:
@@ -98,13 +92,19 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
         assert options - {"--help"} <= COMMANDS[command], words
 
 
-@pages
-def test_settings_that_are_named_exist(page: Path) -> None:
+def _missing_settings(page: Path) -> set[str]:
     named = set(re.findall(r"LANCE_NAMESPACE_([A-Z][A-Z_]*[A-Z])", page.read_text()))
     fields = {name.upper() for name in Settings.model_fields}
     fields |= {name.removeprefix(PREFIX) for name in CLIENT_VARIABLES}
 
-    assert {name for name in named if name.split("__")[0] not in fields} == set()
+    return {name for name in named if name.split("__")[0] not in fields}
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=name_of)
+def test_what_a_page_names_exists(page: Path) -> None:
+    """Files, modules and their members, settings, commands and their options."""
+    assert (_missing_files(page), _missing_members(page), _missing_settings(page)) == ([], [], set())
+    _check_commands(page)
 
 
 def test_every_route_of_the_specification_is_on_the_pages_of_the_http_api() -> None:
