@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -376,14 +377,25 @@ class Judged(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    root = tmp_path_factory.mktemp("fields")
-    scene = make_scene(root / "scene", stable_row_ids=request.param)
-    ground = Ground(root / "catalog")
-    ground.make_namespace("g")
-    shutil.copytree(scene.table.path, root / "catalog" / "t")
-    ground.call("register_table", id=TABLE, location="t")
-    return Judged(scene, root / "catalog")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Judged]:
+    """The catalog with a table whose row ids are stable, or not: one of each for all tests."""
+
+    @cache
+    def make(is_stable: bool) -> Judged:
+        root = tmp_path_factory.mktemp("fields")
+        scene = make_scene(root / "scene", stable_row_ids=is_stable)
+        ground = Ground(root / "catalog")
+        ground.make_namespace("g")
+        shutil.copytree(scene.table.path, root / "catalog" / "t")
+        ground.call("register_table", id=TABLE, location="t")
+        return Judged(scene, root / "catalog")
+
+    return make
+
+
+@pytest.fixture
+def judged(request: pytest.FixtureRequest, made: Callable[[bool], Judged]) -> Judged:
+    return made(request.param)
 
 
 TABLES = {"plain": False, "stable": True}
