@@ -8,8 +8,8 @@ table_files     reads manifests of a table or branch, reads and writes its delet
 data            encodes and decodes rows through pylance
 commit/         commits a transaction to one table or branch
 tables/         tables as users see them: open, history, branches, tags, clones
-compaction/     rewrites fragments into fewer, larger ones
-cleanup/        garbage collection of old versions and unneeded files
+compaction/     prepares transactions that rewrite fragments into fewer, larger ones
+cleanup/        which files of a table no version needs
 errors          all exceptions of this package
 lazy_names      names of a package that are imported when they are first used
 
@@ -26,18 +26,16 @@ if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitLock, ConditionalPut, ExternalManifestHandler, RenameIfAbsent
     from lance_core.commit.loop import Committed
     from lance_core.commit.uri import commit_transaction
-    from lance_core.compaction import Compacted, CompactionOptions, compact
+    from lance_core.compaction import CompactionOptions
 
 __all__ = [
     "CommitLock",
     "Committed",
-    "Compacted",
     "CompactionOptions",
     "ConditionalPut",
     "ExternalManifestHandler",
     "RenameIfAbsent",
     "commit_transaction",
-    "compact",
 ]
 
 _HOMES: Final = {
@@ -47,9 +45,7 @@ _HOMES: Final = {
     "RenameIfAbsent": "lance_core.commit.handlers",
     "Committed": "lance_core.commit.loop",
     "commit_transaction": "lance_core.commit.uri",
-    "Compacted": "lance_core.compaction",
     "CompactionOptions": "lance_core.compaction",
-    "compact": "lance_core.compaction",
 }
 
 # Each is imported when it is first used: pylance takes longer than all other imports together.

@@ -1,4 +1,4 @@
-"""The names of the files that a version needs. Pure.
+"""The names of the files that a version needs.
 
 Names are relative to the root of a table or branch, and roots are not compared: names of data, deletion, index and
 transaction files have a random part that no two files share, so a name that any version uses protects the file under
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from google.protobuf.message import Message
 
-from lance_core.errors import UnsupportedFeature
+from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.deletion import deletion_file_path
-from lance_core.format.manifest import ManifestFile
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
     DATA_DIRECTORY,
     DELETIONS_DIRECTORY,
@@ -23,8 +23,10 @@ from lance_core.format.naming import (
     data_path,
     index_directory,
     join_key,
+    parse_manifest_name,
     parse_transaction_name,
 )
+from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.transaction.features import check_continuable
 
 _DELETION_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}-[0-9]{1,20}\.(arrow|bin)", re.ASCII)
@@ -52,6 +54,20 @@ def file_name(path: str) -> str | None:
     if directory == TRANSACTIONS_DIRECTORY:
         return path if parse_transaction_name(rest) is not None else None
     return None
+
+
+def read_needs(store: ObjectStore, meta: ObjectMeta, data: bytes) -> tuple[ManifestFile, frozenset[str]]:
+    """Parse a manifest, and determine the names of the files that it needs.
+
+    Raises `CorruptFile` and `UnsupportedFeature`, naming the file, if that is not possible or if its name and content
+    disagree.
+    """
+    try:
+        canonical = parse_manifest_name(meta.path.rpartition("/")[2])
+        file = parse_manifest_file(data, expected_version=None if canonical is None else canonical[0])
+        return file, frozenset(names_used(file))
+    except (CorruptFile, UnsupportedFeature) as error:
+        raise type(error)(f"{store.object_uri(meta.path)}: {error}") from error
 
 
 def names_used(file: ManifestFile) -> Iterator[str]:

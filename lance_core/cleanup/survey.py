@@ -22,7 +22,7 @@ from hashlib import blake2b, sha256
 from typing import Final, NamedTuple
 
 from lance_core.cleanup.kinds import FileKind, FileRole, is_write_ahead, role_of
-from lance_core.cleanup.plan import read_needs
+from lance_core.cleanup.reachability import read_needs
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound, OversizedFile, UnsupportedFeature
 from lance_core.format.manifest import MAGIC, parse_manifest_file

@@ -1,8 +1,7 @@
 """Compaction: fewer, larger fragments for the same rows, and indices over all of them.
 
-Pylance rewrites the data and the indices; this engine commits.
+Pylance rewrites the data and the indices; the caller commits the transactions.
 
-table      `compact`: compacts and commits a table that is given by its URI or store
 rewrite    prepares the transaction that compacts a version
 plan       options
 indices    prepares the transaction that extends indices to rows that they do not cover
@@ -12,14 +11,10 @@ scratch    a temporary clone, for the steps of pylance that need a commit
 from lance_core.compaction.indices import prepare_indices
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.rewrite import PreparedCompaction, discard_compaction, prepare_compaction
-from lance_core.compaction.table import Compacted, compact, compact_table
 
 __all__ = [
-    "Compacted",
     "CompactionOptions",
     "PreparedCompaction",
-    "compact",
-    "compact_table",
     "discard_compaction",
     "prepare_compaction",
     "prepare_indices",

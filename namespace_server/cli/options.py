@@ -27,7 +27,6 @@ StorageOptions = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Branch = Annotated[str | None, typer.Option(help="Branch of the table (main).")]
 LogLevel = Annotated[str | None, typer.Option(help="Least level that is logged: debug, info, warning or error (info).")]
 Durability = Annotated[
     str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")

@@ -13,12 +13,12 @@ import pytest
 from lance_core.commit.staged import StagedState
 from lance_core.commit.uri import commit_transaction
 from lance_core.compaction import CompactionOptions
-from lance_core.compaction.table import compact_table
 from lance_core.errors import ReferenceNotFound, RetryableTransaction, TransactionUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
 from lance_core.transaction.operations import Delete, MapUpdate, Operation, UpdateConfig, encode_transaction
+from tests.compaction import committing
 from tests.storage.faults import Fault, FaultStore
 
 REMOVES_A_FRAGMENT = Delete((), (1,), "a >= 10")
@@ -137,18 +137,16 @@ def test_publishing_after_an_unknown_outcome(table: Path) -> None:
 
 
 def test_a_compaction_is_committed_on_what_it_compacted(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_core.compaction import table as module
-
-    prepare = module.prepare_compaction
+    prepare = committing.prepare_compaction
 
     def prepared_late(*args: object, **options: object) -> object:
         found = prepare(*args, **options)  # type: ignore[arg-type]
         replace_branch(table)
         return found
 
-    monkeypatch.setattr(module, "prepare_compaction", prepared_late)
+    monkeypatch.setattr(committing, "prepare_compaction", prepared_late)
     with pytest.raises(RetryableTransaction, match="another version than was read"):
-        compact_table(LocalStore(table.parent, "none"), "t", CompactionOptions(), branch="b")
+        committing.compact_table(LocalStore(table.parent, "none"), "t", CompactionOptions(), branch="b")
     assert rows(table) == [1, 2, 20, 21, 22]
 
 

@@ -17,8 +17,6 @@ from lance_core.commit.loop import commit_transaction
 from lance_core.compaction import (
     CompactionOptions,
     PreparedCompaction,
-    compact,
-    compact_table,
     discard_compaction,
     prepare_compaction,
 )
@@ -38,6 +36,7 @@ from lance_core.tables.dataset import Dataset
 from lance_core.transaction.indices import covered_fragments
 from lance_core.transaction.operations import Append, Overwrite, ReserveFragments, encode_transaction
 from tests.commit.flavours import FLAVOURS, IDS, Flavour, IndexKind, make
+from tests.compaction.committing import compact, compact_table
 from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.storage.manifests import MemoryManifestStore
 from tests.storage.test_services import Emulator
@@ -375,7 +374,7 @@ def test_a_table_in_a_bucket(moto_server: Emulator, stable: bool) -> None:
             rows(start, start + 10), uri, mode=mode, storage_options=options, enable_stable_row_ids=stable
         )
     lance.dataset(uri, storage_options=options).create_scalar_index("id", "BTREE")
-    done = lance_core.compact(uri, lance_core.CompactionOptions(), storage_options=options)
+    done = compact(uri, lance_core.CompactionOptions(), storage_options=options)
     assert (done.removed_fragments, done.added_fragments, done.rewritten_indices) == (2, 1, 1)
     dataset = lance.dataset(uri, storage_options=options)
     dataset.validate()

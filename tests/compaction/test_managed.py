@@ -9,8 +9,8 @@ import lance
 import pyarrow as pa
 from lance_namespace import CreateNamespaceRequest, ListTableVersionsRequest
 
-from lance_core.compaction import compact
 from namespace_server.directory.namespace import DirectoryNamespace
+from tests.compaction.committing import compact
 
 
 def test_a_managed_catalog_adopts_a_compaction(tmp_path: Path) -> None:

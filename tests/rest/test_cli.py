@@ -185,7 +185,7 @@ def test_a_file_without_keys_is_refused(tmp_path: Path) -> None:
     assert done.stderr == expected
 
 
-@pytest.mark.parametrize("arguments", [("migrate",), ("inspect", "/r"), ("compact", "/r"), ("cleanup", "/r")])
+@pytest.mark.parametrize("arguments", [("migrate",), ("inspect", "/r")])
 def test_every_command_refuses_a_misspelt_variable(arguments: tuple[str, ...]) -> None:
     environment = {"LANCE_NAMESPACE_MANIFEST_STORE": "sqlite:////nowhere/m.db", "LANCE_NAMESPACE_STORRAGE__X": "y"}
     result = CliRunner(env=environment).invoke(cli, arguments)
@@ -258,19 +258,6 @@ def test_inspect(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_compact(tmp_path: Path) -> None:
-    uri = str(tmp_path / "t")
-    for mode in ("create", "append", "append"):
-        lance.write_dataset(pa.table({"x": [1, 2]}), uri, mode=mode)
-    done = run("compact", uri)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "version 4, 3 fragments became 1, 0 index segments rewritten" in done.stdout
-    assert "nothing to compact, version 4" in run("compact", uri).stdout
-    assert lance.dataset(uri).count_rows() == 6
-    for arguments, said in ((["--branch", "none"], "expected a manifest"), (["--target-rows", "0"], "at least 1")):
-        assert said in refused("compact", uri, *arguments)
-
-
 def make_small_fragments(root: Path) -> str:
     """A catalog with the table `g$t` in six fragments; where the table lies."""
     with closing(DirectoryNamespace(root=str(root))) as made:
@@ -286,7 +273,6 @@ def make_small_fragments(root: Path) -> str:
 def test_maintain(tmp_path: Path) -> None:
     root = tmp_path / "catalog"
     table = make_small_fragments(root)
-    assert f"`lance-namespace maintain {root} --table ID`" in refused("compact", table)
     planned = run("maintain", str(root), "--dry-run")
     assert (planned.returncode, planned.stderr) == (0, "")
     assert planned.stdout.startswith("g$t: to do: 6 small fragments, 0 with deleted rows, ")
@@ -399,33 +385,6 @@ def test_a_dry_run_of_gc_lists_the_files_that_nothing_names(tmp_path: Path) -> N
     ):
         assert said in refused("gc", *arguments)
     assert not (tmp_path / "none").exists()
-
-
-def test_cleanup(tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    for mode in ("create", "append", "overwrite"):
-        lance.write_dataset(pa.table({"x": [1, 2]}), table, mode=mode)
-    lance.dataset(table).tags.create("first", 1)
-    moment = time.time() - 20 * 86_400
-    for path in table.rglob("*"):
-        os.utime(path, (moment, moment))
-    before = {path for path in table.rglob("*") if path.is_file()}
-    planned = run("cleanup", str(table), "--older-than", "14d", "--dry-run")
-    assert (planned.returncode, planned.stderr) == (0, "")
-    assert "kept     version 1: tag first" in planned.stdout
-    assert "version 2 expired" in planned.stdout
-    assert "1 version and 2 files would go" in planned.stdout
-    assert {path for path in table.rglob("*") if path.is_file()} == before
-    done = run("cleanup", str(table), "--older-than", "14d", "--keep", "1")
-    assert "1 version and 2 files removed" in done.stdout
-    assert [version["version"] for version in lance.dataset(table).versions()] == [1, 3]
-    assert "0 versions and 0 files removed" in run("cleanup", str(table), "--older-than", "14d").stdout
-    for arguments, said in (
-        (["--older-than", "soon"], "--older-than soon: expected a number and one of s, m, h, d, w"),
-        (["--keep", "0"], "keep 0: expected at least 1"),
-        (["--branch", "none"], "expected a manifest"),
-    ):
-        assert said in refused("cleanup", str(table), *arguments)
 
 
 def test_migrate(tmp_path: Path) -> None:

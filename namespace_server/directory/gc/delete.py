@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Final
 
-from lance_core.cleanup.plan import read_needs
-from lance_core.cleanup.reachability import file_name
+from lance_core.cleanup.reachability import file_name, read_needs
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.gc.directories import place_of_manifest

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Final
 
 from lance_core.cleanup.kinds import FileKind, role_of
-from lance_core.cleanup.plan import read_needs
+from lance_core.cleanup.reachability import read_needs
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore

@@ -1,4 +1,4 @@
-"""Compacts a table that is given by its URI or store, and commits the result."""
+"""A compaction of a table that is given by its URI or store, committed as a transaction of one table."""
 
 from __future__ import annotations
 
@@ -48,28 +48,9 @@ def compact(
 ) -> Compacted:
     """Rewrite the newest version of a table or branch into fewer fragments, and commit the result.
 
-    Rows, row ids, columns, tags and history do not change, and indices are updated. If an index must be rewritten, the
-    ids of the new fragments are reserved first, in a version of its own. Readers and appending writers are not
-    affected; a concurrent change of rows in the same fragments wins.
-
-    Args:
-        uri: The URI or path of the table's root.
-        options: Which fragments are rewritten, and how.
-        branch: The branch; None for main.
-        storage_options: Options of the store, by Lance's own keys.
-        commit_handler: As for `commit_transaction`.
-        max_retries: As for `commit_transaction`.
-
-    Returns:
-        The new version and counts; without a commit if there was nothing to compact.
-
-    Raises:
-        RetryableTransaction: Rows of the same fragments were changed meanwhile. The files written are removed.
-        IncompatibleTransaction: The table was replaced meanwhile. The files written are removed.
-        TransactionUnknown: The compaction may have been committed, or may still be.
-        ReferenceNotFound: There is no such table or branch.
-        CorruptFile: The manifest cannot be decoded.
-        UnsupportedFeature, StorageError: As `prepare_compaction`.
+    If an index must be rewritten, the ids of the new fragments are reserved first, in a version of its own. Files of a
+    compaction that is not committed are removed, except after an unknown outcome. Raises as `commit_transaction` and
+    `prepare_compaction`.
     """
     return compact_table(
         handle(open_store(uri, storage_options), commit_handler),
