@@ -225,7 +225,7 @@ class Catalog(CatalogChanges):
         lasting: timedelta | None = None,
         reason: str | None = None,
     ) -> int | None:
-        """Keep a catalog version with all rows and files, whatever the settings of collections.
+        """Keep a catalog version with all rows and files, whatever the settings of garbage collections.
 
         A pin of the same name is replaced.
 
@@ -277,7 +277,7 @@ class Catalog(CatalogChanges):
         lasting: timedelta | None = None,
         reason: str | None = None,
     ) -> Intent:
-        """Register a job that may take longer than collections allow between its first file and its commit.
+        """Register a job that may take longer than garbage collections allow between its first file and its commit.
 
         Transactions of this package and graph writes register themselves when they take long. This is for jobs that
         write files, or read versions, by other means.

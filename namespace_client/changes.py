@@ -69,7 +69,7 @@ class CatalogChanges(CatalogReads):
             namespace: Name of the namespace.
             cascade: Whether to drop the namespaces and tables in it, too; else it must be empty.
             missing_ok: Whether it is no error if there is none.
-            purge: Whether the files of its tables go with the next collection.
+            purge: Whether the files of its tables go with the next garbage collection.
             message: Text that is stored with the change.
         """
         behavior = "Cascade" if cascade else "Restrict"
@@ -216,7 +216,7 @@ class CatalogChanges(CatalogReads):
         Args:
             table: Name of the table.
             missing_ok: Whether it is no error if there is none.
-            purge: Whether its files go with the next collection.
+            purge: Whether its files go with the next garbage collection.
             message: Text that is stored with the change.
         """
         with _missing(ErrorCode.TABLE_NOT_FOUND, ignored=missing_ok):

@@ -1,4 +1,4 @@
-"""Leases: what collections keep for a job while it is renewed: the files of a writer, the version of a reader.
+"""Leases: what garbage collections keep for a job while it is renewed: the files of a writer, the version of a reader.
 
 A catalog removes files that nothing names, once they are older than its `gc.uncommitted.grace`, and refuses commits
 that name them. An intent keeps what a job writes and reads as it was when the intent was registered. It ends with the
@@ -122,7 +122,7 @@ class Lease:
             self._lock.release()
 
     def end(self) -> None:
-        """End it, if it was registered. If the catalog is not reached, a collection ends it when its time is over."""
+        """End it, if it was registered. A garbage collection ends it at its time if the catalog is not reached."""
         self.stop()
         if not self._sent:
             return

@@ -74,8 +74,8 @@ class StagedTransaction:
         begin: Catalog version that the transaction begins at, the newest if None. Operations may be staged for it in
             one process and committed in another.
         intent_after: How long it may be open before it is registered as a job that takes long (`Intent`), which keeps
-            its files and the versions that it reads from collections. The commit ends the registration. With 0 each
-            table is registered before the caller knows it, so that no file is written before. Never if None.
+            its files and the versions that it reads from garbage collection. The commit ends the registration. With 0
+            each table is registered before the caller knows it, so that no file is written before. Never if None.
 
     Raises:
         InvalidCall: `isolation` has another value.

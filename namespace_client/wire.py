@@ -150,7 +150,7 @@ class CatalogIntent:
         id: UUID that the job chose.
         tables: What it named; the id is empty if there is no table at the location.
         since: Files that it writes from then on, by the clock of the store, may be committed.
-        until: When a collection may end it.
+        until: When a garbage collection may end it.
         registered_at: When it was registered.
         reason: Text that was given with it.
         principal: The principal that registered it, None if the server knows no principals.

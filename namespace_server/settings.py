@@ -326,8 +326,8 @@ class Settings(BaseSettings):
         default=6 * 3_600,
         ge=0,
         le=31 * 86_400,
-        description="Seconds between two collections, which remove what nothing in the catalog needs any more, in a "
-        "process of one of the servers on the root. 0: none.",
+        description="Seconds between two garbage collections, which remove what nothing in the catalog needs any more, "
+        "in a process of one of the servers on the root. 0: none.",
     )
     maintenance_interval: int = Field(
         default=0,

@@ -86,7 +86,7 @@ def drop(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A table, or with --namespace a namespace.")],
     namespace: Annotated[bool, typer.Option("--namespace", help="Drop the namespace of this name.")] = False,
     cascade: Annotated[bool, typer.Option("--cascade", help="With all that the namespace holds.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="It cannot come back; a collection removes it.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="It cannot come back; gc removes it.")] = False,
     missing_ok: Annotated[bool, typer.Option("--missing-ok", help="It is no error if there is none.")] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask, with --cascade or --purge.")] = False,
     message: Message = None,

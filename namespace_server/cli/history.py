@@ -43,7 +43,7 @@ def log(
 ) -> None:
     """Show the history of a catalog, newest first: when, who, why, and which tables were changed how.
 
-    Versions that a collection has removed are not shown.
+    Versions that a garbage collection has removed are not shown.
     """
     with connected(context) as catalog, ProgressLine() as progress:
         found = list(_touching(catalog, name, limit))

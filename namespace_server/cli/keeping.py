@@ -78,7 +78,7 @@ def pin(
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Text that is kept with it.")] = None,
 ) -> None:
-    """Keep a version of a catalog, with all rows and files, whatever the settings of collections.
+    """Keep a version of a catalog, with all rows and files, whatever the settings of garbage collections.
 
     A pin of the same name is replaced.
     """
@@ -101,7 +101,7 @@ def unpin(
 
 
 def intents(context: typer.Context, arguments: RootArgument = None) -> None:
-    """List the intents of a catalog: jobs whose files and versions collections keep."""
+    """List the intents of a catalog: jobs whose files and versions garbage collections keep."""
     take_root(context, arguments, ())
     with connected(context) as catalog:
         found = catalog.intents()

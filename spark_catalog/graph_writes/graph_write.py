@@ -72,7 +72,7 @@ class GraphWrite(GraphWriteLifecycle):
             partitions.
         driver_bytes: Upper bound of the rows of one call, in memory, that the driver takes from small partitions. It
             writes them to one file, and merges such rows by itself. With 0 the tasks write and merge all rows.
-        intent_after: How long the write may take before it is registered as a long job, so that no collection removes
+        intent_after: How long the write may take before it is registered as a long job, so that gc never removes
             its files or refuses them. With 0 each table is registered before its first job. Never if None.
 
     Raises:

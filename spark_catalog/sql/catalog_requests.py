@@ -64,7 +64,7 @@ class CatalogRequests:
             return self._access.tables(namespace)
 
     def drop_table(self, path: Path, *, purge: bool = False) -> None:
-        """Drop a table. It can come back for a while, with `purge` until the next collection. Raises `NoSuchTable`."""
+        """Drop a table. It can come back for a while, with `purge` until the next run of gc. Raises `NoSuchTable`."""
         self._change("drop_table", path, {"purge": True} if purge else {})
 
     def undrop_table(self, path: Path, target: Path) -> None:

@@ -219,7 +219,7 @@ class SqlService:
         return server.table(path, at=found.adopted_in), found.adopted_in
 
     def drop_table(self, session: SqlSession, _statement: str | None, table: list[str], purge: bool = False) -> bool:
-        """Drop a table. It can come back for a while, with `purge` until the next collection."""
+        """Drop a table. It can come back for a while, with `purge` until the next garbage collection."""
         name = ".".join(table)
         self.sessions.refuse_inside(session, f"DROP TABLE {name}{' PURGE' if purge else ''}")
         try:

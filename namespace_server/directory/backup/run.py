@@ -266,7 +266,7 @@ class _Pin:
             )
 
     def _check_in_time(self, set_at: float) -> None:
-        """Raise it if a collection may have ended the pin that was set at `set_at`, by now."""
+        """Raise it if a garbage collection may have ended the pin that was set at `set_at`, by now."""
         elapsed = elapsed_clock() - set_at
         if elapsed >= _PINNED:
             raise ServiceUnavailableError(

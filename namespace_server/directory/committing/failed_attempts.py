@@ -1,4 +1,4 @@
-"""Files that nothing needs any more, removed at once and not by a collection (the first tier of clean-up).
+"""Files that nothing needs any more, removed at once and not by a garbage collection (the first tier of clean-up).
 
 Those of attempts that are in no history, and what is left of staged manifests whose records are closed.
 
@@ -28,7 +28,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 logger = logging.getLogger(__name__)
 
 _MOST: Final = 10_000
-"""Names that are kept for the next removal; those of further files are left to a collection."""
+"""Names that are kept for the next removal; those of further files are left to a garbage collection."""
 _AT_ONCE: Final = 256
 
 

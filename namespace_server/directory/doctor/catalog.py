@@ -294,7 +294,7 @@ def _recommit_of(file: ManifestFile | None, report: RecordEntry | None, rows: It
 
 
 def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
-    """No quarantined file is a row's manifest (G22), and plans of collections can be read (G27)."""
+    """No quarantined file is a row's manifest (G22), and plans of garbage collections can be read (G27)."""
     for meta in store.list(QUARANTINE):
         former = meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2]
         base, marker, _ = former.rpartition("/_versions/")

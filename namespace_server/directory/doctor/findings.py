@@ -15,7 +15,7 @@ class Severity(IntEnum):
     """How bad a finding is."""
 
     NOTE = 0
-    """No fault: open work that the server or a collection finishes, or information."""
+    """No fault: open work that the server or a garbage collection finishes, or information."""
     WARNING = 1
     """Not as it should be. No current data is lost; some of it can be repaired."""
     DAMAGE = 2
@@ -83,7 +83,7 @@ KINDS: Final = {
         Severity.WARNING, "restore the file from a backup: a pin or a dropped table keeps a version that is not whole"
     ),
     "tombstone-of-table": _Kind(
-        Severity.DAMAGE, "keep a copy of the location before a collection runs: it is taken for that of a dropped table"
+        Severity.DAMAGE, "keep a copy of the location before gc runs: it is taken for that of a dropped table"
     ),
     "shared-location": _Kind(Severity.WARNING, "deregister one of the tables: each changes the files of the other"),
     "plan-unreadable": _Kind(
@@ -91,7 +91,7 @@ KINDS: Final = {
     ),
     "unexplained-directory": _Kind(Severity.NOTE, "no row and no tombstone names it: register it, or remove it"),
     "left-behind": _Kind(
-        Severity.NOTE, "a collection does not remove what the table's clients did not write: look, and remove it"
+        Severity.NOTE, "gc does not remove what the table's clients did not write: look, and remove it"
     ),
     "quarantined-version": _Kind(
         Severity.WARNING, "run with --repair, or let a server run: the file is put back", repairable=True
@@ -120,7 +120,7 @@ KINDS: Final = {
     "unmanaged-version": _Kind(
         Severity.NOTE, "committed by path; adopted when the catalog is asked for the table", repairable=True
     ),
-    "version-without-row": _Kind(Severity.NOTE, "a collection removes it, unless a kept catalog version needs it"),
+    "version-without-row": _Kind(Severity.NOTE, "gc removes it, unless a kept catalog version needs it"),
     "lineage-broken": _Kind(Severity.DAMAGE, "this version was not built on the one before it: compare them"),
     "manifest-unreadable": _Kind(Severity.DAMAGE, "restore the manifest from a backup"),
     "renamed-manifest": _Kind(

@@ -81,7 +81,7 @@ class IntendedChain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IntentEntry:
-    """A job that may commit later than a collection allows (G11).
+    """A job that may commit later than a garbage collection allows (G11).
 
     `intent` is the uuid that the job chose. It ends by the job's batch, or at the first fence after `until_ms`, in
     milliseconds since the epoch. `timestamp_ms` is when it was registered, by `principal`. For `seconds` and `set_in`

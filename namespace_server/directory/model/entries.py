@@ -27,14 +27,14 @@ DROPPED: Final = "dropped"
 PURGING: Final = "purging"
 """State of the tombstone of a dropped table that cannot come back, while its files are removed (G14)."""
 PURGE: Final[Mapping[str, str]] = MappingProxyType({"purge": "true"})
-"""Properties of the tombstone of a table that the next collection purges."""
+"""Properties of the tombstone of a table that the next garbage collection purges."""
 DATED: Final[Mapping[str, str]] = MappingProxyType({"dated": "store"})
 """Properties of a tombstone whose `timestamp_ms` is the store's date of the catalog version that wrote it (G30)."""
 PURGED: Final = "purged"
 """State of the tombstone of a dropped table whose files are gone."""
 DEREGISTERED: Final = "deregistered"
 EXPIRING: Final = "expiring"
-"""State of the record of table versions that a collection removed, until references were read again (G17)."""
+"""State of the record of table versions that a garbage collection removed, until references were read again (G17)."""
 REMOVING: Final = "removing"
 """State of the record of a deleted branch until its files are gone (B2)."""
 REMOVED: Final = "removed"
@@ -157,7 +157,7 @@ class RecordEntry:
     `dropped`, `purging`, `purged` or `deregistered` record is a tombstone: its participants are tables that were
     removed, and their locations are not used again (G15). A `removing` record names a deleted branch whose files are
     not all removed yet (B2), a `removed` one the versions that it had, an `expiring` one versions of tables whose rows
-    a collection removed (G17).
+    a garbage collection removed (G17).
 
     `operation` names what the batch did, `catalog_version` is the version that it made, in a tombstone and an
     `expiring` record the one before, or 0 in records of releases that did not write it. `properties` are what clients

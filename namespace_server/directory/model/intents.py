@@ -25,9 +25,9 @@ def held_horizons(snapshot: CatalogSnapshot) -> dict[str, int]:
 
 
 def read_versions(snapshot: CatalogSnapshot) -> dict[tuple[str, str | None], int]:
-    """By location and branch (None is main), the lowest version that a collection keeps because a job reads from it on.
+    """By location and branch (None is main), the lowest version that gc keeps because a job reads from it on.
 
-    No row and no manifest of it, or of a later version of the chain, goes by a collection. A request may delete it.
+    No row and no manifest of it, or of a later version of the chain, goes by gc. A request may delete it.
     """
     found: dict[tuple[str, str | None], int] = {}
     for intent in snapshot.intents():

@@ -87,7 +87,7 @@ class DeregisterTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """Remove a table. Its files stay, and it can come back, for a while; with `purge` until the next collection."""
+    """Remove a table. Its files stay, and it can come back, for a while; with `purge` until the next run of gc."""
 
     name: ClassVar = "drop_table"
     id: ObjectId

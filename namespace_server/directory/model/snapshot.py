@@ -229,7 +229,7 @@ class CatalogSnapshot:
 
     @property
     def collected(self) -> bool:
-        """Whether the catalog was collected: then servers of releases that know no collections do not write (G25)."""
+        """Whether the catalog was collected: then servers of releases without garbage collection do not write (G25)."""
         return self._state.collector is not None
 
     def pin(self, name: str) -> PinEntry | None:

@@ -1,4 +1,4 @@
-"""Plan intents: jobs that may commit later than a collection allows (rules G4 and G11)."""
+"""Plan intents: jobs that may commit later than a garbage collection allows (rules G4 and G11)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _chains(
     """The chains of the intent with these tables.
 
     A chain that is new to it is kept from the horizon of the snapshot that is flipped: what is older may be on the list
-    of a collection already, whenever the job asked.
+    of a garbage collection already, whenever the job asked.
     """
     chains = {(chain.location, chain.branch): chain for chain in known}
     for table in tables:
@@ -62,7 +62,7 @@ def _chains(
 
 
 def _require_version(builder: PlanBuilder, table: IntendedTable, location: str) -> None:
-    """The version must be in the snapshot that is flipped: the collections that follow keep what is registered."""
+    """The version must be in the snapshot that is flipped: the runs of gc that follow keep what is registered."""
     holder = builder.work.table_at(location)
     row = None if holder is None else builder.work.version_entry(holder, table.branch, table.read_version)
     if row is None:

@@ -219,7 +219,7 @@ class PlanBuilder:
     ) -> None:
         """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
 
-        With `purge` the next collection removes their files.
+        With `purge` the next garbage collection removes their files.
 
         To be called before their rows are removed. The uuids are derived from the batch's own, so that planning it
         again makes the same records. Their catalog version is the one before the flip: it has the rows (G13).

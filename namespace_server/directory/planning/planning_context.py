@@ -89,7 +89,7 @@ class PlanningContext:
     ) -> bool:
         """Whether the data and deletion files below `base` that `file` names, and `below` does not, are there and stay.
 
-        `path` is the key of the manifest. A file may be in the plan of a collection if it was written longer before its
+        `path` is the key of the manifest. A file may be in the plan of a run of gc if it was written longer before its
         manifest than such a plan waits (G2, G5), unless one of `kept`, rows of the snapshot, names it.
         """
         grace = self._snapshot.collector.grace

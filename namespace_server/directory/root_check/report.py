@@ -58,10 +58,10 @@ ROOT_FINDINGS: Final = {
     "no-answer": _warns("see why connections break: each such write has to be looked up"),
     "slow": _warns("run the server near the store: the time of a batch is that of a few requests in sequence"),
     "clock-off": _warns(
-        "set the clock of this machine by NTP: beyond 15 minutes S3 refuses requests, beyond an hour collections stop, "
+        "set the clock of this machine by NTP: beyond 15 minutes S3 refuses requests, beyond an hour gc stops, "
         "and staged versions get a wrong age"
     ),
-    "left-behind": _warns("the next collections remove it, or remove the directory yourself"),
+    "left-behind": _warns("the next runs of gc remove it, or remove the directory yourself"),
 }
 """Whether the root must not be used, and the advice, for each code. The codes do not change."""
 

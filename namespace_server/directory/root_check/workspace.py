@@ -14,7 +14,7 @@ from namespace_server.directory.model.root_layout import scratch_directory
 class Workspace:
     """A new directory below `_staging/` with the form of a compaction clone.
 
-    Collections of this and earlier releases remove such a directory once it is old: what a check leaves that dies.
+    This and earlier releases remove such a directory as garbage once it is old: what a check leaves that dies.
     """
 
     def __init__(self, store: ObjectStore) -> None:

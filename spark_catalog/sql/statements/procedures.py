@@ -295,7 +295,7 @@ _ALL = (
     ),
     Procedure(
         "cleanup",
-        "Remove old versions of main from the catalog. Those with a tag or a branch stay; files go by a collection.",
+        "Remove old versions of main from the catalog. Those with a tag or a branch stay; files go by gc.",
         (
             _TABLE,
             Parameter("older_than_hours", "long", "only versions of at least this age", "168"),
