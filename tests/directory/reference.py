@@ -101,7 +101,7 @@ class ReferenceCatalog:
         state = self.random.choice([DROPPED, DEREGISTERED])
         return replace(self.record(), state=state, participants=(Participant(table.id, None, 3, table.location, None),))
 
-    def fence(self) -> CollectorEntry:
+    def move_horizon(self) -> CollectorEntry:
         before = self.rows.get(COLLECTOR_ID, NEVER_COLLECTED)
         assert isinstance(before, CollectorEntry)
         return CollectorEntry(before.horizon + self.random.randrange(99), before.oldest, self.uuid(), 7)
@@ -122,7 +122,7 @@ class ReferenceCatalog:
             if entry.state == "open" and self.random.random() < 0.6
         ]
         if self.random.random() < 0.1:
-            puts.append(self.fence())
+            puts.append(self.move_horizon())
         if self.random.random() < 0.1:
             puts.append(PinEntry(f"p{self.random.randrange(3)}", self.random.randrange(1, 9), 0, None, "principal", 7))
         closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state != "open"]

@@ -24,7 +24,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from tests.directory.gc.fences import fence
+from tests.directory.gc.horizons import move_horizon
 from tests.directory.invariants import check_quiet, check_same
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
@@ -181,7 +181,7 @@ def make_scene(place: Path, *, bucket: bool = False) -> Scene:
         {"delete_table_versions": {"id": OLD, "ranges": [{"start_version": 1, "end_version": 2}]}},
     ]
     if bucket:
-        fence(ground)
+        move_horizon(ground)
     ground.catalog.sweep()
     bare = Scene(ground.root, operations, check_quiet(ground.root).version, bucket=bucket)
     dry = bare.copy(place / "dry")

@@ -15,7 +15,7 @@ from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.manifest_table import table
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
 from tests.directory.conftest import StillClock
-from tests.directory.gc.fences import fence
+from tests.directory.gc.horizons import move_horizon
 from tests.directory.tables import QUIET, Ground, rows
 from tests.storage.bucketlike import BucketLike
 from tests.storage.faults import Crashed, Fault, FaultStore
@@ -37,7 +37,7 @@ def make_counted(tmp_path: Path, options: CatalogOptions = QUIET) -> Ground:
     ground.make_namespace("g")
     for number in range(10):
         ground.make_table("g", f"t{number}", count=1)
-    fence(ground)
+    move_horizon(ground)
     ground.catalog.sweep()
     ground.catalog.flush_record_housekeeping()
     return ground

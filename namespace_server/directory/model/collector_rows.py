@@ -19,12 +19,12 @@ FIRST_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class CollectorEntry:
-    """The decisions of the last fence (rules G1 to G6). A catalog without the row was never collected.
+    """The decisions of the last run (rules G1 to G6). A catalog without the row was never collected.
 
     `horizon` is in seconds since the epoch, by the store's clock: a file that was written before it, and that no kept
     version names, can not be committed any more. `oldest` is the lowest catalog version that is kept. Neither ever goes
     back. `run` is the uuid of the run that decided it, at `timestamp_ms` since the epoch. `settings` are those of the
-    catalog that were set, by name. `grace` is the least time, in seconds, that a horizon was ever behind its fence.
+    catalog that were set, by name. `grace` is the least time, in seconds, between a run and its horizon, of all runs.
     """
 
     horizon: int = 0
@@ -47,7 +47,7 @@ NEVER_COLLECTED: Final = CollectorEntry()
 class PinEntry:
     """A catalog version that is kept with all rows and files, whatever the settings (G10).
 
-    `name` identifies it. It ends at the first fence after `until_ms`, in milliseconds since the epoch; never if that
+    `name` identifies it. It ends at the first run after `until_ms`, in milliseconds since the epoch; never if that
     is 0. `timestamp_ms` is when it was set, by `principal`. For `seconds` and `set_in` see `Lease`.
     """
 
@@ -83,7 +83,7 @@ class IntendedChain(NamedTuple):
 class IntentEntry:
     """A job that may commit later than a garbage collection allows (G11).
 
-    `intent` is the uuid that the job chose. It ends by the job's batch, or at the first fence after `until_ms`, in
+    `intent` is the uuid that the job chose. It ends by the job's batch, or at the first run after `until_ms`, in
     milliseconds since the epoch. `timestamp_ms` is when it was registered, by `principal`. For `seconds` and `set_in`
     see `Lease`.
     """
@@ -104,9 +104,9 @@ class IntentEntry:
 
 
 Lease = PinEntry | IntentEntry
-"""A row that ends by a fence.
+"""A row that ends by a garbage collection run.
 
 It was set, or renewed, for `seconds` by the catalog version `set_in`, and ends so much after the store's date of that
-version: `until_ms` is what the clock of its writer said (G30). A fence puts the time by the store in its place, and
+version: `until_ms` is what the clock of its writer said (G30). A run puts the time by the store in its place, and
 `set_in` is 0 from then on. Releases that knew neither wrote 0 for both.
 """

@@ -223,7 +223,7 @@ class CatalogSnapshot:
 
     @property
     def collector(self) -> CollectorEntry:
-        """The decisions of the last fence; for a catalog that was never collected, everything is kept."""
+        """The decisions of the last run; for a catalog that was never collected, everything is kept."""
         stored = self._state.collector
         return NEVER_COLLECTED if stored is None else stored.entry
 

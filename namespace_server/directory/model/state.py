@@ -51,7 +51,7 @@ class StoredNamespace(NamedTuple):
 
 
 class StoredCollector(NamedTuple):
-    """The decisions of the last fence, and the serial of its row."""
+    """The decisions of the last run, and the serial of its row."""
 
     entry: CollectorEntry
     serial: int

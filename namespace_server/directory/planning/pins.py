@@ -22,7 +22,7 @@ def plan_pin(builder: PlanBuilder, operation: SetPin | RemovePin) -> OperationRe
 
 
 def _set(builder: PlanBuilder, operation: SetPin) -> OperationResult:
-    """The version must be kept in the snapshot that is flipped: a later fence keeps what is pinned there."""
+    """The version must be kept in the snapshot that is flipped: later runs keep what is pinned there."""
     newest, oldest = builder.base.version, builder.base.collector.oldest
     version = newest + 1 if operation.version is None else operation.version
     is_there = operation.version is None or version <= newest

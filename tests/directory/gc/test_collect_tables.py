@@ -173,7 +173,7 @@ def test_a_deleted_version_goes_when_no_kept_catalog_version_has_it(two: Ground)
 
 
 def test_manifests_go_before_what_they_name(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In plans of any size. The fence of the run is the one that leaves the rows of the versions behind."""
+    """In plans of any size. The horizon flip of the run is the one that leaves the rows of the versions behind."""
     delete_versions(two, 1, 5)
     leave_fragment(two, T)
     flips(two, 120)
@@ -980,7 +980,7 @@ def test_a_run_waits_while_writers_win_each_race(two: Ground, monkeypatch: pytes
     def lose(*given: Any, **more: Any) -> Any:
         if busy:
             busy.pop()
-            raise CatalogBusy("fence", 20)
+            raise CatalogBusy("horizon flip", 20)
         return commit(*given, **more)
 
     monkeypatch.setattr(other.catalog.committer, "commit_changes", lose)
@@ -994,7 +994,7 @@ def test_a_run_ends_when_writers_win_all_races(two: Ground, monkeypatch: pytest.
     let_pass(two)
 
     def lose(*_given: Any, **_more: Any) -> Any:
-        raise CatalogBusy("fence", 20)
+        raise CatalogBusy("horizon flip", 20)
 
     monkeypatch.setattr(two.catalog.committer, "commit_changes", lose)
     with pytest.raises(CatalogBusy):

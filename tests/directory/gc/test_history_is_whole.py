@@ -188,7 +188,7 @@ def test_a_version_from_the_future_is_reported_and_stops_nothing(ground: Ground)
 
 
 def test_a_copy_that_a_later_run_made_is_not_removed_by_an_earlier_one(ground: Ground) -> None:
-    """The earlier run is held after its fence. It does not know of the pin for which the later one made a copy."""
+    """The earlier run is held after its horizon flip. The later one made a copy for a pin that it does not know."""
     flips(ground, 130)
     let_pass(ground)
     store = FaultStore(LocalStore(ground.root, "none"))
@@ -310,7 +310,7 @@ def test_a_lost_or_damaged_copy_stops_the_rows_of_the_catalog_and_no_table_while
 
 
 def pins_drops_and_collects(ground: Ground, _store: FaultStore) -> None:
-    """What an hour brings: another run copies what a pin and a drop need, fences, and removes some of it."""
+    """What an hour brings: another run copies what a pin and a drop need, moves the horizon, and removes some of it."""
     snapshot = ground.catalog.table.refresh()
     oldest = max(snapshot.collector.oldest, snapshot.version - 99)
     ground.call("pin_catalog_version", name="late", version=oldest)

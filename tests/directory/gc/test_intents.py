@@ -23,7 +23,7 @@ from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.intents import horizon_at, read_versions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.gc.collecting import collect, let_pass
-from tests.directory.gc.fences import HOUR, WEEK, age, fence
+from tests.directory.gc.horizons import HOUR, WEEK, age, move_horizon
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import FaultStore
 
@@ -127,7 +127,7 @@ def test_an_intent_keeps_the_files_of_its_tables_only(filled: Ground) -> None:
     _, mine = write_files(filled)
     operation, other = write_files(filled, U)
     let_pass(filled)
-    fence(filled)
+    move_horizon(filled)
     with pytest.raises(InvalidInputError, match=REFUSED):
         filled.batch(operation)
     collect(filled)
@@ -147,11 +147,11 @@ def test_the_files_of_a_job_without_a_batch_go_once_its_intent_has_ended(filled:
     assert not file.exists()
 
 
-def test_an_intent_that_comes_after_a_fence_makes_nothing_fresh_again(filled: Ground) -> None:
+def test_an_intent_that_comes_after_a_horizon_flip_makes_nothing_fresh_again(filled: Ground) -> None:
     """G4: what stands on the list of a collection cannot be committed, whenever the job asked for its intent."""
     operation, file = write_files(filled)
     age(file)
-    fence(filled)
+    move_horizon(filled)
     intent = register(filled)
     assert intent["since_millis"] == filled.catalog.snapshot().collector.horizon * 1_000
     with pytest.raises(InvalidInputError, match=REFUSED):
@@ -160,20 +160,22 @@ def test_an_intent_that_comes_after_a_fence_makes_nothing_fresh_again(filled: Gr
         filled.batch({"register_intent": {"intent_id": JOB, "tables": [{"id": T}]}}, operation)
 
 
-def test_an_intent_that_is_planned_before_a_fence_and_flipped_after_it_begins_at_its_horizon(filled: Ground) -> None:
+def test_an_intent_that_is_planned_before_a_horizon_flip_and_flipped_after_it_begins_at_its_horizon(
+    filled: Ground,
+) -> None:
     operation, file = write_files(filled)
     age(file)
     store = FaultStore(LocalStore(filled.root, "none"))
-    fences: list[str] = []
+    moves: list[str] = []
 
     def meanwhile(verb: str, path: str) -> None:
-        if verb == "put" and path.startswith("__manifest/data/") and not fences:
-            fences.append(path)
-            fence(filled)
+        if verb == "put" and path.startswith("__manifest/data/") and not moves:
+            moves.append(path)
+            move_horizon(filled)
 
     store.before(meanwhile)
     register(filled.again(store))
-    assert fences
+    assert moves
     with pytest.raises(InvalidInputError, match=REFUSED):
         filled.again().batch(operation)
 
@@ -182,7 +184,7 @@ def test_a_location_that_a_renewal_adds_is_kept_from_then_on(filled: Ground) -> 
     register(filled)
     operation, _ = write_files(filled, U)
     let_pass(filled)
-    fence(filled)
+    move_horizon(filled)
     register(filled, U)
     snapshot = filled.catalog.snapshot()
     assert horizon_at(snapshot, filled.location(T)) < snapshot.collector.horizon
@@ -191,11 +193,11 @@ def test_a_location_that_a_renewal_adds_is_kept_from_then_on(filled: Ground) -> 
         filled.batch(operation)
 
 
-def test_a_fence_that_is_planned_before_an_intent_is_planned_again(filled: Ground) -> None:
-    """The horizon of the location stays: the run looks by the rows of its own fence."""
+def test_a_horizon_flip_that_is_planned_before_an_intent_is_planned_again(filled: Ground) -> None:
+    """The horizon of the location stays: the run looks by the rows of its own horizon flip."""
     operation, file = write_files(filled)
     let_pass(filled)
-    fence(filled, ahead=-2 * WEEK)  # the last collection was long ago
+    move_horizon(filled, ahead=-2 * WEEK)  # the last collection was long ago
     store = FaultStore(LocalStore(filled.root, "none"))
     registered: list[str] = []
 
@@ -213,13 +215,13 @@ def test_a_fence_that_is_planned_before_an_intent_is_planned_again(filled: Groun
     assert filled.ids(T) == [0, 1, 2, 3, 4]
 
 
-def test_an_intent_ends_by_a_fence_after_its_time_and_by_nothing_else(filled: Ground) -> None:
+def test_an_intent_ends_by_a_horizon_flip_after_its_time_and_by_nothing_else(filled: Ground) -> None:
     """G12: its time is over, and no server compares it with its clock."""
     register(filled)
     operation, file = write_files(filled)
     let_pass(filled)
     change_intent(filled, until_ms=int(time.time() * 1_000) - 2 * HOUR * 1_000, set_in=0)
-    fence(filled)  # moves the horizon, and ends nothing
+    move_horizon(filled)  # moves the horizon, and ends nothing
     assert file.stat().st_mtime < filled.catalog.snapshot().collector.horizon
     for process in (filled, filled.again()):
         assert the_intent(process) is not None
@@ -230,7 +232,7 @@ def test_an_intent_ends_by_a_fence_after_its_time_and_by_nothing_else(filled: Gr
         filled.batch(operation)
 
 
-def test_a_job_whose_time_is_over_commits_before_the_fence(filled: Ground) -> None:
+def test_a_job_whose_time_is_over_commits_before_the_horizon_flip(filled: Ground) -> None:
     register(filled)
     operation, _ = write_files(filled)
     let_pass(filled)
@@ -244,7 +246,7 @@ def test_a_job_whose_time_is_over_commits_before_the_fence(filled: Ground) -> No
 def test_a_commit_that_is_held_while_its_intent_ends_names_no_removed_file(
     filled: Ground, tmp_path: Path, local: bool
 ) -> None:
-    """Before each of its calls in turn: the intent ends by a fence, and the collection removes the file or not."""
+    """Before each of its calls in turn: the intent ends by a horizon flip, and the run removes the file or not."""
     register(filled)
     operation, _ = write_files(filled)
     let_pass(filled)
@@ -279,7 +281,7 @@ def test_a_commit_that_is_held_while_its_intent_ends_names_no_removed_file(
 
 def test_a_renewal_keeps_the_beginning_and_shortens_nothing(filled: Ground) -> None:
     first = register(filled, seconds=7_200)
-    fence(filled, ahead=-HOUR)
+    move_horizon(filled, ahead=-HOUR)
     assert register(filled, seconds=3_600) == first
     longer = register(filled, seconds=86_400)
     assert longer["until_millis"] > first["until_millis"]
@@ -371,7 +373,7 @@ def test_a_table_is_not_purged_while_an_intent_names_it(filled: Ground) -> None:
     assert report.as_json()["purges_held"] == [location.name]
     assert location.exists()
     change_intent(filled, until_ms=1, set_in=0)
-    assert collect(filled).purged == ()  # the fence that ends the intent still honours it
+    assert collect(filled).purged == ()  # the horizon flip that ends the intent still honours it
     assert len(collect(filled).purged) == 1
 
 
@@ -388,7 +390,7 @@ def test_a_new_table_is_named_by_its_location(filled: Ground) -> None:
     made.batch(declare)
     operation = made.transaction(["g", "new"], rows(0, 2))
     let_pass(made)
-    fence(made)
+    move_horizon(made)
     made.batch(operation, end())
     assert made.ids(["g", "new"]) == [0, 1]
 
@@ -403,7 +405,7 @@ def test_a_commit_by_path_is_adopted_while_an_intent_keeps_its_files(filled: Gro
     [file] = set(filled.root.rglob("*.lance")) - before
     age(file, 20 * 24 * HOUR)
     change_intent(filled, chains=tuple(each._replace(since=1) for each in the_chains(filled)))
-    fence(filled)
+    move_horizon(filled)
     filled.read("list_table_versions", id=T, branch=branch)
     assert filled.head(T, branch) == 2
 
@@ -437,7 +439,7 @@ def test_a_row_of_an_intent_is_read_back_as_it_was_written(filled: Ground) -> No
 
 
 def test_the_horizon_of_a_location_never_goes_back(filled: Ground) -> None:
-    """G4, step by step: fences, and intents that come, are renewed, and end, in a random order."""
+    """G4, step by step: horizon flips, and intents that come, are renewed, and end, in a random order."""
     random = Random(24)
     seen, ahead = 0, -6 * 24 * HOUR
     for _ in range(40):
@@ -445,7 +447,7 @@ def test_the_horizon_of_a_location_never_goes_back(filled: Ground) -> None:
         match random.randrange(3):
             case 0:
                 ahead += random.randrange(HOUR)
-                fence(filled, ahead=ahead)
+                move_horizon(filled, ahead=ahead)
             case 1:
                 register(filled, random.choice((T, U)), intent=job)
             case 2:

@@ -95,7 +95,7 @@ def test_a_dropped_table_that_a_pin_may_name_is_not_purged(filled: Ground) -> No
     assert collect(filled).purged == ()
     assert read_all(filled, version) == wanted
     end_all(filled)
-    assert collect(filled).purged == ()  # the fence that ends the pin still sees it
+    assert collect(filled).purged == ()  # the horizon flip that ends the pin still sees it
     assert len(collect(filled).purged) == 1
 
 
@@ -103,7 +103,7 @@ def test_a_pin_without_a_version_is_of_the_one_that_its_flip_makes(filled: Groun
     assert pin(filled) == filled.catalog.snapshot().version
 
 
-def test_a_pin_ends_with_a_fence_after_its_time(filled: Ground) -> None:
+def test_a_pin_ends_with_a_horizon_flip_after_its_time(filled: Ground) -> None:
     pin(filled, "short", seconds=60)
     pin(filled, "lasting")
     end = filled.catalog.snapshot().pin("short")
@@ -138,8 +138,8 @@ def test_only_what_is_kept_can_be_pinned(filled: Ground) -> None:
         filled.call("unpin_catalog_version", name="nobody")
 
 
-def test_a_pin_that_comes_between_the_look_and_the_fence_is_kept(filled: Ground) -> None:
-    """The fence is planned again, and stays below what was not copied."""
+def test_a_pin_that_comes_between_the_look_and_the_horizon_flip_is_kept(filled: Ground) -> None:
+    """The horizon flip is planned again, and stays below what was not copied."""
     flips(filled, 120)
     let_pass(filled, WEEK)
     store = FaultStore(LocalStore(filled.root, "none"))

@@ -96,7 +96,7 @@ def test_a_store_that_is_up_to_an_hour_behind_decides_all_the_same(tmp_path: Pat
     assert store_time(store, RUN, now) == behind
 
 
-def test_the_first_fence_shuts_out_releases_without_the_rules(ground: Ground) -> None:
+def test_the_first_horizon_flip_shuts_out_releases_without_the_rules(ground: Ground) -> None:
     ground.make_namespace("a")
     collect(ground)
     ground.make_namespace("b")
@@ -121,7 +121,7 @@ def test_the_oldest_kept_version_neither_goes_back_nor_beyond_the_newest(ground:
         assert snapshot.apply(changes).collector.oldest == snapshot.version
 
 
-def test_the_least_grace_time_of_all_fences_is_remembered(ground: Ground) -> None:
+def test_the_least_grace_time_of_all_horizon_flips_is_remembered(ground: Ground) -> None:
     """A version that was committed by path is adopted by it (G5)."""
     for days, least in ((9, 9), (2, 2), (9, 2)):
         collect(ground, {"gc.uncommitted.grace": f"{days}d"})

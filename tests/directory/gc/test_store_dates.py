@@ -145,7 +145,7 @@ def test_a_renewal_counts_from_itself_and_shortens_nothing(one: Ground, monkeypa
 
 
 def test_a_lease_outlives_the_catalog_version_that_set_it(one: Ground) -> None:
-    """The fence that lets its date go has written the end."""
+    """The horizon flip that lets its date go has written the end."""
     one.call("pin_catalog_version", name="p", seconds=30 * 86_400)
     collect(one)
     [found] = one.catalog.snapshot().pins()
@@ -161,13 +161,13 @@ def test_a_lease_outlives_the_catalog_version_that_set_it(one: Ground) -> None:
 
 def test_what_is_set_after_a_run_looked_is_dated_by_the_next_one(one: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Collector(one.catalog, settle=timedelta(0))
-    fenced = run._commit
+    horizon_flipd = run._commit
 
     def meanwhile(plan: Callable[[CatalogSnapshot], Changes], **more: object) -> CatalogSnapshot:
         with clock_off_by(-YEARS, monkeypatch):
             pin(one)
             one.call("drop_table", id=T)
-        return fenced(plan, **more)  # type: ignore[arg-type]
+        return horizon_flipd(plan, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(run, "_commit", meanwhile)
     run.collect()
@@ -180,7 +180,7 @@ def test_what_is_set_after_a_run_looked_is_dated_by_the_next_one(one: Ground, mo
     one.call("undrop_table", id=T)
 
 
-def test_rows_of_earlier_releases_count_from_the_first_fence_that_meets_them(one: Ground) -> None:
+def test_rows_of_earlier_releases_count_from_the_first_horizon_flip_that_meets_them(one: Ground) -> None:
     """They do not tell the catalog version that set them, or the clock of its writer."""
     then = int(datetime(2006, 1, 1, tzinfo=UTC).timestamp() * 1_000)
     chains = ()

@@ -40,7 +40,7 @@ def test_versions_below_the_oldest_are_not_answered_although_their_files_are_the
         assert [entry.version for entry in reader.history(9)] == [5, 4, 3]
 
 
-def test_a_process_that_did_not_see_the_fence_asks_storage(tmp_path: Path) -> None:
+def test_a_process_that_did_not_see_the_horizon_flip_asks_storage(tmp_path: Path) -> None:
     table = catalog_of(tmp_path, 4)
     stale = ManifestTable(LocalStore(tmp_path, durability="none"))
     stale.refresh()

@@ -31,7 +31,7 @@ from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.gc.report import MarkResult
 from namespace_server.directory.manifests import staged_bundles
 from namespace_server.directory.namespace import DirectoryNamespace
-from tests.directory.gc.fences import fence
+from tests.directory.gc.horizons import move_horizon
 from tests.directory.gc.unreferenced import find_orphans
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import QUIET, Ground, as_operation, rows
@@ -54,7 +54,7 @@ class Scene:
         for table in (T, U):
             ground.make_table(*table)
         if collected:
-            fence(ground)
+            move_horizon(ground)
         settle(ground)
         self.store = self.bucket()
         self.ground = Ground(root, self.store)

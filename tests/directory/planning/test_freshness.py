@@ -25,7 +25,7 @@ from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import too_old
 from namespace_server.directory.planning.plan_builder import AddedFiles
-from tests.directory.gc.fences import HOUR, WEEK, age, fence
+from tests.directory.gc.horizons import HOUR, WEEK, age, move_horizon
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
 from tests.storage.faults import FaultStore
@@ -57,7 +57,7 @@ def staged(ground: Ground, stage: Callable[[], dict[str, Any]]) -> tuple[dict[st
 def test_a_file_that_was_written_before_the_horizon_is_refused(ground: Ground, kind: str) -> None:
     stage = ground.transaction if kind == "transaction" else ground.stage
     operation, [file] = staged(ground, lambda: stage(T, rows(3, 5)))
-    fence(ground)
+    move_horizon(ground)
     age(file)
     with pytest.raises(InvalidInputError, match=REFUSED):
         ground.batch(operation)
@@ -69,7 +69,7 @@ def test_a_file_that_was_written_before_the_horizon_is_refused(ground: Ground, k
 
 def test_a_file_of_the_second_of_the_horizon_is_fresh(ground: Ground) -> None:
     operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
-    fence(ground)
+    move_horizon(ground)
     horizon = ground.catalog.snapshot().collector.horizon
     os.utime(file, (horizon, horizon))
     ground.batch(operation)
@@ -87,7 +87,7 @@ def test_an_intent_keeps_no_file_outside_of_its_table() -> None:
 def test_a_manifest_that_was_staged_before_the_horizon_is_refused(ground: Ground) -> None:
     operation = ground.stage(T, rows(3, 5))
     path = ground.root / operation["create_table_version"]["manifest_path"].removeprefix(str(ground.root)[1:] + "/")
-    fence(ground, ahead=-2 * HOUR)  # below the age at which a staged manifest is refused anyway
+    move_horizon(ground, ahead=-2 * HOUR)  # below the age at which a staged manifest is refused anyway
     age(path, 3 * HOUR)
     with pytest.raises(InvalidInputError, match=REFUSED):
         ground.batch(operation)
@@ -101,29 +101,29 @@ def test_a_catalog_that_was_never_collected_asks_for_no_date(ground: Ground) -> 
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_a_fence_between_the_look_and_the_flip_counts(ground: Ground, local: bool) -> None:
+def test_a_horizon_flip_between_the_look_and_the_flip_counts(ground: Ground, local: bool) -> None:
     operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
     age(file)
     store = FaultStore(LocalStore(ground.root, "none"))
     store.local = local
     other = ground.again(store)
-    fences: list[str] = []
+    moves: list[str] = []
 
     def meanwhile(verb: str, path: str) -> None:
-        if verb == "put" and path.startswith("_staging/") and not fences:
-            fences.append(path)
-            fence(ground)
+        if verb == "put" and path.startswith("_staging/") and not moves:
+            moves.append(path)
+            move_horizon(ground)
 
     store.before(meanwhile)
     with pytest.raises(InvalidInputError, match=REFUSED):
         other.batch(operation)
-    assert fences
+    assert moves
     assert ground.ids(T) == [0, 1, 2]
 
 
 def test_in_a_bucket_the_date_is_found_beside_staging(ground: Ground) -> None:
     operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
-    fence(ground)
+    move_horizon(ground)
     age(file)
     store = CountingStore(LocalStore(ground.root, "none"))
     store.local = False
@@ -141,17 +141,17 @@ def test_in_a_bucket_the_date_of_a_manifest_counts_too(ground: Ground) -> None:
         age(file, -3 * HOUR)
     store = FaultStore(LocalStore(ground.root, "none"))
     store.local = False
-    fences: list[str] = []
+    moves: list[str] = []
 
     def meanwhile(verb: str, path: str) -> None:
-        if verb == "put" and path.startswith("__manifest/data/") and not fences:
-            fences.append(path)
-            fence(ground, ahead=2 * HOUR)
+        if verb == "put" and path.startswith("__manifest/data/") and not moves:
+            moves.append(path)
+            move_horizon(ground, ahead=2 * HOUR)
 
     store.before(meanwhile)
     with pytest.raises(InvalidInputError, match=r"the file .*/_versions/.* was written at"):
         ground.again(store).batch(operation)
-    assert fences
+    assert moves
 
 
 CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
@@ -173,10 +173,10 @@ def test_changes_of_stock_pylance_on_old_tables(ground: Ground, change: str) -> 
     for path in (ground.root / ground.location(T)).rglob("*"):
         if path.is_file():
             age(path)
-    fence(ground, ahead=0)
+    move_horizon(ground, ahead=0)
     CHANGES[change](lance.dataset(namespace_client=ground.namespace, table_id=T))  # the files that it adds are fresh
     assert ground.head(T) > 3
-    fence(ground, ahead=HOUR)
+    move_horizon(ground, ahead=HOUR)
     table = lance.dataset(namespace_client=ground.namespace, table_id=T)
     with pytest.raises(Exception, match=r"stage again|unknown"):
         CHANGES["append" if change == "compaction" else change](table)
@@ -195,7 +195,7 @@ def test_a_version_that_cannot_be_read_keeps_nothing(ground: Ground) -> None:
     ground.write(T, rows(6, 7))
     ground.catalog.sweep()
     (ground.root / ground.location(T) / "_versions" / manifest_name(2)).unlink()
-    fence(ground)
+    move_horizon(ground)
     age(file)
     with pytest.raises(InvalidInputError, match=REFUSED):
         ground.again().batch(operation)
@@ -208,7 +208,7 @@ def test_an_old_file_that_a_version_in_the_catalog_names_may_be_named_again(grou
     ground.write(T, rows(7, 9), "overwrite")
     for file in data_files(ground):
         age(file)
-    fence(ground)
+    move_horizon(ground)
     ground.batch(overwrite_with(ground, fragments))
     assert ground.ids(T) == [0, 1, 2]
     ground.write(T, rows(7, 9), "overwrite")
@@ -229,7 +229,7 @@ def test_of_a_branch_its_own_versions_count(ground: Ground) -> None:
     lost = stage_fragments(rows(3, 5), branch, mode="append")
     for path in Path(branch, "data").iterdir():
         age(path)
-    fence(ground)
+    move_horizon(ground)
     for fragments, is_fresh in ((named, True), (lost, False)):
         operation = overwrite_with(ground, fragments, "b")
         with nullcontext() if is_fresh else pytest.raises(InvalidInputError, match=REFUSED):
@@ -245,7 +245,7 @@ def test_a_commit_by_path_is_adopted_if_its_writer_was_quicker_than_a_collection
     manifest = ground.root / ground.location(T) / "_versions" / manifest_name(2)
     age(file, (20 + days) * 24 * HOUR)
     age(manifest, 20 * 24 * HOUR)
-    fence(ground)
+    move_horizon(ground)
     ground.read("list_table_versions", id=T)
     assert ground.head(T) == (2 if days == 1 else 1)
 
@@ -255,7 +255,7 @@ def test_a_slow_commit_by_path_is_not_the_end_of_its_table(ground: Ground) -> No
     ground.unmanaged_append(T, rows(3, 5))
     [file] = data_files(ground) - before
     age(file, 9 * 24 * HOUR)
-    fence(ground)
+    move_horizon(ground)
     ground.read("list_table_versions", id=T)
     assert ground.head(T) == 1
     ground.batch(ground.transaction(T, rows(7, 8)))
@@ -276,7 +276,7 @@ def test_a_version_that_is_restored_by_path_is_adopted_while_it_has_a_row(
         ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
     for path in (ground.root / ground.location(T)).rglob("*.*"):
         age(path)
-    fence(ground)
+    move_horizon(ground)
     ground.open(T, 1).restore()
     ground.read("list_table_versions", id=T)
     assert ground.head(T) == 1 + changes + is_kept
@@ -308,7 +308,7 @@ def test_a_commit_by_path_that_is_never_adopted_does_not_stop_stock_writers(grou
             age(file, 9 * 24 * HOUR)
             if kind == "files gone":
                 file.unlink()
-    fence(ground)
+    move_horizon(ground)
     ground.write(T, rows(8, 9))  # by stock pylance
     assert (ground.head(T), ground.ids(T)) == (3, [3, 4, 8])
     for _ in range(2):

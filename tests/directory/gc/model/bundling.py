@@ -7,7 +7,7 @@ in memory until it dies. A collector removes an old bundle that no open record n
 from collections.abc import Iterator
 from typing import NamedTuple
 
-RULES = ("all closed", "dropped stays open", "open records", "fence first")
+RULES = ("all closed", "dropped stays open", "open records", "horizon flip first")
 
 Pair = tuple[bool, bool]
 
@@ -25,7 +25,7 @@ class State(NamedTuple):
     """The flip, the bundle, canonical names and open records of the two batches, and the processes."""
 
     flip: str = "staged"
-    fenced: bool = False
+    after_flip: bool = False
     bundle: bool = True
     canonical: Pair = (False, False)
     open: Pair = (False, False)
@@ -46,7 +46,7 @@ class Model:
     def steps(self, state: State) -> Iterator[tuple[str, State]]:
         """Every step that some process can do."""
         if state.flip == "staged":
-            lost = state.fenced
+            lost = state.after_flip
             yield "flip", state._replace(flip="lost" if lost else "committed", open=(not lost, not lost))
         yield from self._collect(state)
         if state.flip != "committed":
@@ -92,8 +92,11 @@ class Model:
 
     def _collect(self, state: State) -> Iterator[tuple[str, State]]:
         if state.collector == "idle":
-            yield "collector: fences", state._replace(collector="fenced", fenced="fence first" in self.rules)
-        if state.collector == "fenced":
+            yield (
+                "collector: moves the horizon",
+                state._replace(collector="moved", after_flip="horizon flip first" in self.rules),
+            )
+        if state.collector == "moved":
             unnamed = not any(state.open) or "open records" not in self.rules
             yield "collector: plans", state._replace(collector="planned" if unnamed and state.bundle else "done")
         if state.collector == "planned":

@@ -24,7 +24,7 @@ class State(NamedTuple):
     server: str = "begins"
     collector: str = "begins"
     base: int = 0
-    fence: int = 0
+    horizon_flip: int = 0
 
 
 class Model:
@@ -52,13 +52,13 @@ class Model:
                 yield "server: wins the flip", state._replace(server="done", versions=flipped)
         match state.collector:
             case "begins":
-                fenced = (*state.versions, newest._replace(source=False))
+                after_flip = (*state.versions, newest._replace(source=False))
                 yield (
-                    "collector: fence, expires version 1",
-                    state._replace(collector="marks", versions=fenced, fence=len(fenced)),
+                    "collector: horizon flip, expires version 1",
+                    state._replace(collector="marks", versions=after_flip, horizon_flip=len(after_flip)),
                 )
             case "marks":
-                needed = "needs of others" in self.rules and state.versions[state.fence - 1].clone
+                needed = "needs of others" in self.rules and state.versions[state.horizon_flip - 1].clone
                 yield "collector: marks", state._replace(collector="done" if needed else "removes")
             case "removes":
                 yield "collector: removes f", state._replace(collector="done", file=False)

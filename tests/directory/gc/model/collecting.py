@@ -1,13 +1,13 @@
 """One table, servers, a slow writer and collectors, one storage call at a time.
 
 Version 1 of the table has the file `a`; version 2 overwrote it with `b`. Every file is dated by the number of files
-that were written before it. The horizon of a fence is always now: the grace time is zero, so no clock is trusted.
+that were written before it. A horizon is always now: the grace time is zero, so no clock is trusted.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-RULES = ("fence", "order", "fresh", "live", "kept", "pins", "plan pins", "copy", "claim", "newest")
+RULES = ("horizon flip", "order", "fresh", "live", "kept", "pins", "plan pins", "copy", "claim", "newest")
 NEEDS = {"write": "k", "restore": "a", "fresh write": "z"}
 
 
@@ -32,11 +32,11 @@ class Server(NamedTuple):
 
 
 class Collector(NamedTuple):
-    """What a collector does: `idle`, `marked`, `fenced` or `sweeping`, with what it decided."""
+    """What a collector does: `idle`, `marked`, `moved` or `sweeping`, with what it decided."""
 
     runs: int
     doing: str = "idle"
-    fence: int = 0
+    horizon_flip: int = 0
     oldest: int = 0
     expires: bool = False
     files: frozenset[str] = frozenset()
@@ -164,26 +164,26 @@ class Model:
         if collector.doing == "idle" and collector.runs:
             if copies := {pin for pin in newest.pins if pin > state.removed} - state.copies:
                 yield f"{name}: copies pinned versions", state._replace(copies=state.copies | copies)
-            yield from self._fences(state, index, collector)
+            yield from self._moves_of_horizon(state, index, collector)
         if collector.doing == "marked":
             oldest = max(collector.oldest, newest.oldest)
             if any(pin < oldest and pin not in state.copies for pin in newest.pins):
                 oldest = newest.oldest
-            fenced = self._with_fence(state, oldest, collector.expires)
-            horizon = fenced.versions[-1].horizon
+            after_flip = self._with_horizon_flip(state, oldest, collector.expires)
+            horizon = after_flip.versions[-1].horizon
             files = frozenset(f for f, date in state.files if date < horizon and f in collector.files)
             sweeping = collector._replace(doing="sweeping", oldest=oldest, files=files)
-            yield f"{name}: fence after the mark", _collector(fenced, index, sweeping)
-        if collector.doing == "fenced":
-            needed = self._needed(state.versions[: collector.fence], collector.oldest)
-            horizon = state.versions[collector.fence - 1].horizon
+            yield f"{name}: horizon flip after the mark", _collector(after_flip, index, sweeping)
+        if collector.doing == "moved":
+            needed = self._needed(state.versions[: collector.horizon_flip], collector.oldest)
+            horizon = state.versions[collector.horizon_flip - 1].horizon
             files = frozenset(f for f, date in state.files if date < horizon and f not in needed)
             sweeping = collector._replace(doing="sweeping", files=files)
             yield f"{name}: lists and marks", _collector(state, index, sweeping)
         if collector.doing == "sweeping":
             yield from self._sweeps(state, index, collector)
 
-    def _fences(self, state: State, index: int, collector: Collector) -> Steps:
+    def _moves_of_horizon(self, state: State, index: int, collector: Collector) -> Steps:
         name = f"collector {index}"
         newest = state.versions[-1]
         after = len(state.versions) + 1
@@ -192,26 +192,26 @@ class Model:
                 continue
             for expires in (False, True) if len(newest.rows) > 1 and newest.rows[0][0] == 1 else (False,):
                 does = f"keeps from {oldest}{', expires version 1' if expires else ''}"
-                run = Collector(collector.runs - 1, "fenced", after, oldest, expires)
-                if {"fence", "order"} <= self.rules:
-                    fenced = self._with_fence(state, oldest, expires)
-                    yield f"{name}: fence {after}: {does}", _collector(fenced, index, run)
+                run = Collector(collector.runs - 1, "moved", after, oldest, expires)
+                if {"horizon flip", "order"} <= self.rules:
+                    after_flip = self._with_horizon_flip(state, oldest, expires)
+                    yield f"{name}: horizon flip {after}: {does}", _collector(after_flip, index, run)
                     continue
                 needed = self._needed(state.versions, min(oldest, len(state.versions)))
                 files = frozenset(f for f, _ in state.files if f not in needed)
-                if "fence" in self.rules:
+                if "horizon flip" in self.rules:
                     marked = run._replace(doing="marked", oldest=min(oldest, len(state.versions)), files=files)
                     yield f"{name}: marks: {does}", _collector(state, index, marked)
                 elif not expires and oldest == newest.oldest:
                     sweeping = run._replace(doing="sweeping", files=files)
-                    yield f"{name}: marks without a fence", _collector(state, index, sweeping)
+                    yield f"{name}: marks without a horizon flip", _collector(state, index, sweeping)
 
-    def _with_fence(self, state: State, oldest: int, expires: bool) -> State:
+    def _with_horizon_flip(self, state: State, oldest: int, expires: bool) -> State:
         newest = state.versions[-1]
         rows = newest.rows[1:] if expires and newest.rows[0][0] == 1 and len(newest.rows) > 1 else newest.rows
         claimed = oldest if "claim" in self.rules else newest.oldest
-        fence = newest._replace(rows=rows, horizon=state.clock, oldest=claimed)
-        return state._replace(versions=(*state.versions, fence))
+        horizon_flip = newest._replace(rows=rows, horizon=state.clock, oldest=claimed)
+        return state._replace(versions=(*state.versions, horizon_flip))
 
     def _needed(self, versions: tuple[Version, ...], oldest: int) -> frozenset[str]:
         roots = set(range(oldest, len(versions) + 1)) if "kept" in self.rules else {len(versions)}

@@ -1,8 +1,8 @@
 """The end of a lease, as a pin, counts from the store's dates of catalog versions (G30).
 
 A writer whose clock is behind sets a lease for a time, in a version of the catalog. A run lists the versions, takes the
-time, and fences; then the lowest version that it listed goes, never the newest. The store may date one version wrongly,
-before others. The window of a dropped table begins in the same way.
+time, and moves the horizon; then the lowest version that it listed goes, never the newest. The store may date one
+version wrongly, before others. The window of a dropped table begins in the same way.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Lease(NamedTuple):
 class State(NamedTuple):
     """The clock, the dates of the versions that are there by number, the lease, and what the run knows.
 
-    `met` is the time of the fence that dated the lease.
+    `met` is the time of the horizon flip that dated the lease.
     """
 
     clock: int = BEHIND - 2
@@ -66,17 +66,17 @@ class Model:
             case "begins":
                 yield "run: lists the versions", state._replace(run="listed", listed=state.dates)
             case "listed":
-                yield "run: takes the time", state._replace(run="fences", time=state.clock)
-            case "fences":
-                yield "run: fences", self._fenced(state)._replace(run="fenced")
-            case "fenced":
+                yield "run: takes the time", state._replace(run="horizon flips", time=state.clock)
+            case "horizon flips":
+                yield "run: moves the horizon", self._with_horizon_flip(state)._replace(run="moved")
+            case "moved":
                 goes = state.listed[0] if len(state.listed) > 1 else None
                 left = tuple(each for each in state.dates if each != goes)
                 name = "run: ends" if goes is None else "run: the lowest version goes"
                 yield name, state._replace(run="begins", dates=left, listed=())
 
-    def _fenced(self, state: State) -> State:
-        """The state after a fence, which dates the lease and ends it if its time is over."""
+    def _with_horizon_flip(self, state: State) -> State:
+        """The state after a horizon flip, which dates the lease and ends it if its time is over."""
         lease = state.lease
         if lease is None:
             return state

@@ -146,15 +146,21 @@ class Model:
             )
 
         if collector.doing == "idle":
-            yield f"{name}: plans its fence", becomes(doing="fencing", sent=Sent(catalog.number, self._fence(state)))
-        if collector.doing == "fencing" and collector.sent is not None:
+            yield (
+                f"{name}: plans its horizon flip",
+                becomes(doing="moving the horizon", sent=Sent(catalog.number, self._horizon_flip(state))),
+            )
+        if collector.doing == "moving the horizon" and collector.sent is not None:
             base, made = collector.sent
             if base != catalog.number:
-                yield f"{name}: plans its fence again", becomes(sent=Sent(catalog.number, self._fence(state)))
+                yield (
+                    f"{name}: plans its horizon flip again",
+                    becomes(sent=Sent(catalog.number, self._horizon_flip(state))),
+                )
             else:
-                after = becomes(doing="fenced", cutoff=self._cutoff(made), sent=None)
-                yield f"{name}: fence", after._replace(catalog=made)
-        if collector.doing == "fenced":
+                after = becomes(doing="moved", cutoff=self._cutoff(made), sent=None)
+                yield f"{name}: horizon flip", after._replace(catalog=made)
+        if collector.doing == "moved":
             listed = state.written is not None and state.written < collector.cutoff and not state.removed
             yield f"{name}: lists", becomes(doing="listed" if listed else "done")
         if collector.doing == "listed":
@@ -162,15 +168,15 @@ class Model:
         if collector.doing == "removing":
             yield f"{name}: removes", becomes(doing="done")._replace(removed=True)
 
-    def _fence(self, state: State) -> Catalog:
+    def _horizon_flip(self, state: State) -> Catalog:
         catalog, intent = state.catalog, state.catalog.intent
         ends = "lease by flip" in self.rules and intent is not None and intent.is_over
         return Catalog(catalog.number + 1, max(catalog.horizon, state.now), None if ends else intent, catalog.committed)
 
-    def _cutoff(self, fenced: Catalog) -> int:
-        """Before which date files go, by the fence's own version; without the rule the collector compares the clock."""
-        is_over = "lease by flip" not in self.rules and fenced.intent is not None and fenced.intent.is_over
-        return fenced.horizon if "held" not in self.rules or is_over else self.effective(fenced)
+    def _cutoff(self, after_flip: Catalog) -> int:
+        """Before which date files go, by the version of the horizon flip; without the rule it compares clocks."""
+        is_over = "lease by flip" not in self.rules and after_flip.intent is not None and after_flip.intent.is_over
+        return after_flip.horizon if "held" not in self.rules or is_over else self.effective(after_flip)
 
 
 def _is_kept(intent: Intent | None, written: int | None) -> bool:

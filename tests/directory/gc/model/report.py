@@ -55,7 +55,7 @@ SCENARIOS = (
     _catalog(
         "slow writer and pin, two collectors, a crash", "pin", large=True, writer=True, collectors=2, runs=1, crashes=1
     ),
-    Scenario("undrop, two purges and a fence", undropping, undropping.State()),
+    Scenario("undrop, two purges and a horizon flip", undropping, undropping.State()),
     Scenario("branch made again, a crash", reusing, reusing.State()),
     Scenario("job with an intent, two collectors", registering, registering.State()),
     Scenario("handle of a quarantined version", misreading, misreading.State()),

@@ -1,4 +1,4 @@
-"""A drop and an undrop beside purges, and beside a fence that moves L past the version before the drop."""
+"""A drop and an undrop beside purges, and beside a horizon flip that moves L past the version before the drop."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -97,8 +97,8 @@ class Model:
         if state.expiry == "idle" and newest.table == "dropped" and not state.copied and state.history:
             yield "collector: copies D - 1", state._replace(copied=True)
         if state.expiry == "idle" and newest.table != "live" and (state.copied or "copy of D - 1" not in self.rules):
-            yield "collector: fence moves L past D - 1", _flip(state, newest)._replace(expiry="fenced")
-        if state.expiry == "fenced":
+            yield "collector: horizon flip moves L past D - 1", _flip(state, newest)._replace(expiry="moved")
+        if state.expiry == "moved":
             yield "collector: removes D - 1", state._replace(expiry="done", history=False)
 
     def _purges(self, state: State, index: int, doing: str) -> Steps:

@@ -14,7 +14,7 @@ HOUR = 3_600
 WEEK = 7 * 24 * HOUR
 
 
-def fence(ground: Ground, *, ahead: int = -WEEK) -> None:
+def move_horizon(ground: Ground, *, ahead: int = -WEEK) -> None:
     """Move the horizon to so many seconds from now; what nothing names may go after a week."""
     entry = CollectorEntry(horizon=int(time.time()) + ahead, run="r", grace=WEEK)
     ground.catalog.committer.commit_changes(lambda _: changes_of([entry]))
