@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, cast
 from lance_core.storage.port import ObjectStore
 from namespace_server.background.periods import Periods
 from namespace_server.background.scheduler import JobResult
-from namespace_server.directory.model.root_layout import COLLECTION_PERIODS
+from namespace_server.directory.model.root_layout import GC_PERIODS
 from namespace_server.observability.observation import SILENT, CollectionRun, Observer
 from namespace_server.read_only import NEVER_READ_ONLY
 
@@ -63,7 +63,7 @@ class GarbageCollection:
     _periods: Periods = field(init=False)
 
     def __post_init__(self) -> None:
-        self._periods = Periods(self.store, COLLECTION_PERIODS, self.interval)
+        self._periods = Periods(self.store, GC_PERIODS, self.interval)
 
     def delay(self) -> float:
         """See `BackgroundJob`."""

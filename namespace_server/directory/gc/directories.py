@@ -16,8 +16,8 @@ from namespace_server.directory.model.naming_rules import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
     BACKUP_NOTE,
-    COLLECTION_PERIODS,
     EXPIRING,
+    GC_PERIODS,
     GC_RUNS,
     HIGH_WATER_MARKS,
     KEPT_VERSIONS,
@@ -44,7 +44,7 @@ _BOOKKEEPING: Final = re.compile(
     rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
     rf"|{re.escape(RESTORE_CLAIM)}|{re.escape(BACKUP_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{GC_RUNS}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
-    rf"|{COLLECTION_PERIODS}/[0-9]+|{SCAN_STATE}|{TURN_REQUESTS}/{UUID_PATTERN}",
+    rf"|{GC_PERIODS}/[0-9]+|{SCAN_STATE}|{TURN_REQUESTS}/{UUID_PATTERN}",
     re.ASCII,
 )
 
