@@ -333,7 +333,7 @@ class StoredCatalog:
         self.recovery.finish_batches(batches)
 
     def flush_record_housekeeping(self) -> None:
-        """Do the record maintenance that waits; see `Committer.flush_record_housekeeping`."""
+        """Do the record housekeeping that waits; see `Committer.flush_record_housekeeping`."""
         self.committer.flush_record_housekeeping()
 
     def sweep(self) -> None:

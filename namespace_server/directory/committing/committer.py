@@ -141,7 +141,7 @@ class Committer:
         strict: bool = False,
         tries: int | None = None,
     ) -> CatalogSnapshot:
-        """Commit changes that are no batch: record maintenance, or the adoption of a root.
+        """Commit changes that are no batch: record housekeeping, or the adoption of a root.
 
         `plan` may be called several times, each time with a newer snapshot, at most `tries` times if they are given.
         Returns the newest snapshot; without changes and metadata nothing is written. Raises `BatchUnknown`,
@@ -151,7 +151,7 @@ class Committer:
             return self._loop.run((), OtherChanges(plan, table_metadata, strict, tries))
 
     def flush_record_housekeeping(self, *, tries: int | None = None) -> None:
-        """Do the record maintenance that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
+        """Do the record housekeeping that waits, in flips of its own. `tries` and errors as of `commit_changes`."""
         while waiting := self._record_housekeeping.waiting:
             snapshot = self.commit_changes(self._record_housekeeping.plan_alone, tries=tries)
             self._loop.conclude_records(snapshot)  # what other servers did counts, too
