@@ -16,6 +16,16 @@ PREFIX: Final = "LANCE_NAMESPACE_"
 """The prefix of the names of the environment variables."""
 CLIENT_VARIABLES: Final = frozenset(f"{PREFIX}{name}" for name in ("URL", "API_KEY", "TOKEN", "PROFILE", "CA"))
 """Variables of clients, which may stand beside those of a server."""
+REMOVED: Final[Mapping[str, str]] = {
+    "max_header_bytes": "the path and the headers of a request have 64 KiB",
+    "max_json_depth": "the JSON of a body is nested at most 64 deep",
+    "max_page_size": "a page of a listing has at most 100,000 items",
+    "max_read_body_bytes": "the body of a request that changes nothing has at most 1 MiB",
+    "min_rows_rate": "16 KiB of rows must arrive in each second beyond body_timeout",
+    "response_cache_bytes": "the response cache has 64 MiB",
+    "spool_directory": "temporary files are in the directory that the variable TMPDIR names",
+}
+"""Settings of earlier releases, and what holds now. They are refused, so that nobody relies on them."""
 _MAPS = ("storage", "vended_storage", "api_keys", "maintenance")
 _OPTION = re.compile(r"(storage|vended_storage)__(.+)")
 """A variable for one option of an object store."""
@@ -73,6 +83,8 @@ def read_environment(environment: Mapping[str, str], names: Collection[str]) -> 
 
 
 def suggestion(name: str, prefix: str, names: Collection[str]) -> str:
-    """A question about the name that is most like one that is unknown; '' if none is."""
+    """Of a name that is unknown: what holds in place of a setting that there was, or a name much like it; or ''."""
+    if name in REMOVED:
+        return f" any more: {REMOVED[name]}"
     near = difflib.get_close_matches(name, names, n=1)
     return f", did you mean {prefix}{near[0].upper() if prefix else near[0]}?" if near else ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import ssl
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
-    DirectoryPath,
     Field,
     FilePath,
     SecretStr,
@@ -20,16 +20,17 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST
+from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST, VendingOptions
+from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.model.limits import Limits
-from namespace_server.directory.reading.response_cache import CACHE_BYTES
+from namespace_server.directory.properties import CatalogSource
 from namespace_server.maintenance.policy import read_policy
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.own_address import url_of
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
-from namespace_server.serving import READ_BUFFER, ServingOptions
+from namespace_server.serving import ServingOptions
 from namespace_server.setting_sources import PREFIX, EnvironmentSource, FileSource, read_environment, suggestion
 from namespace_server.setting_types import (
     Host,
@@ -221,14 +222,8 @@ class Settings(BaseSettings):
         "absent: those of the system.",
     )
 
-    max_header_bytes: int = Field(
-        default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of the path and the headers of a request."
-    )
     max_body_bytes: Positive = Field(default=64 << 20, description="Most bytes of the body of a change.")
-    max_read_body_bytes: Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
     max_operations: Positive = Field(default=Limits().operations, description="Most operations of one batch.")
-    max_page_size: Positive = Field(default=Limits().page_size, description="Most items of one page of a listing.")
-    max_json_depth: Positive = Field(default=64, description="Deepest nesting of a JSON body.")
     max_connections: int = Field(
         default=1024,
         gt=0,
@@ -293,22 +288,14 @@ class Settings(BaseSettings):
     body_timeout: Seconds = Field(
         default=60.0,
         description="Seconds in which the body of a request must arrive. One of rows has a second more for each "
-        "`min_rows_rate` bytes of it, if no two pieces are further apart.",
-    )
-    min_rows_rate: Positive = Field(
-        default=DataLimits().rate,
-        description="Bytes of rows in a request that must arrive in each second, beyond `body_timeout`.",
+        "16 KiB of it, if no two pieces are further apart.",
     )
     max_spool_bytes: int = Field(
         default=DataLimits().spool,
         ge=0,
         description="Most bytes of rows that wait in temporary files: of requests that are not complete, and of "
-        "answers that their clients read slowly. Further requests are answered 429.",
-    )
-    spool_directory: DirectoryPath | None = Field(
-        default=None,
-        description="Directory of these temporary files, which have no names; absent: that of the system for such "
-        "files.",
+        "answers that their clients read slowly. Further requests are answered 429. The files have no names, and are "
+        "in the directory that the variable `TMPDIR` names, else in the system's for such files.",
     )
     idle_timeout: Seconds = Field(
         default=120.0,
@@ -317,9 +304,6 @@ class Settings(BaseSettings):
     )
     shutdown_timeout: Seconds = Field(
         default=30.0, description="Seconds that requests in progress are given when the server ends."
-    )
-    response_cache_bytes: int = Field(
-        default=CACHE_BYTES, ge=0, description="Most bytes of keys and values in the response cache; 0 keeps none."
     )
 
     gc_interval: int = Field(
@@ -399,11 +383,8 @@ class Settings(BaseSettings):
     def limits(self) -> RequestLimits:
         """The bounds of requests."""
         return RequestLimits(
-            head=self.max_header_bytes,
             body=self.max_body_bytes,
-            read_body=self.max_read_body_bytes,
             buffered_bodies=4 * self.max_body_bytes,
-            depth=self.max_json_depth,
             operations=self.max_operations,
             body_timeout=self.body_timeout,
             queue_capacity=self.queue_capacity,
@@ -417,9 +398,7 @@ class Settings(BaseSettings):
                 work_timeout=self.work_timeout,
                 query_timeout=self.query_timeout,
                 worker_share=self.max_workers_per_principal,
-                rate=self.min_rows_rate,
                 spool=self.max_spool_bytes,
-                spool_directory=None if self.spool_directory is None else str(self.spool_directory),
                 worker_memory=self.worker_memory_bytes or self._share_of_memory(),
             ),
         )
@@ -457,7 +436,6 @@ class Settings(BaseSettings):
             tls_key=self.tls_key,
             tls_key_password=None if self.tls_key_password is None else self.tls_key_password.get_secret_value(),
             tls_client_ca=self.tls_client_ca,
-            read_buffer=max(READ_BUFFER, self.max_header_bytes),
             max_connections=self.max_connections,
             idle_timeout=self.idle_timeout,
             shutdown_timeout=self.shutdown_timeout,
@@ -472,35 +450,32 @@ class Settings(BaseSettings):
             given[f"{PREFIX}MANIFEST_STORE"] = self.manifest_store.get_secret_value()
         return given
 
-    def namespace_properties(self) -> dict[str, str]:
-        """The properties of the `DirectoryNamespace` to serve."""
-        properties = {"root": self.root, "durability": self.durability}
-        for name in ("storage_concurrency", "response_cache_bytes", "max_operations", "max_page_size"):
-            if (value := getattr(self, name)) != type(self).model_fields[name].default:
-                properties[name] = str(value)
-        properties |= {f"storage.{name}": value for name, value in self.storage.items()}
-        properties |= self._vending()
-        if self.manifest_store is not None:
-            properties["manifest_store"] = self.manifest_store.get_secret_value()
-        if self.allowed_locations:
-            properties["allowed_locations"] = json.dumps(self.allowed_locations)
-        if self.implicit_namespaces:
-            properties["implicit_namespaces"] = "true"
-        if self.verify_data_files:
-            properties["verify_data_files"] = "true"
-        if self.fenced:
-            properties["fenced"] = "true"
-        return properties
-
-    def _vending(self) -> dict[str, str]:
-        properties = {f"vended.{name}": value for name, value in self.vended_storage.items()}
-        given = {"vended_role_arn": self.vended_role_arn, "vended_sts_endpoint": self.vended_sts_endpoint}
-        properties |= {name: value for name, value in given.items() if value is not None}
-        wanted = {"vended_azure_sas": self.vended_azure_sas, "vended_google_token": self.vended_google_token}
-        properties |= {name: "true" for name, value in wanted.items() if value}
-        if self.vended_role_arn is not None or any(wanted.values()):
-            properties |= {"vended_permission": self.vended_permission, "vended_seconds": str(self.vended_seconds)}
-        return properties
+    @property
+    def catalog(self) -> CatalogSource:
+        """The catalog to serve."""
+        return CatalogSource(
+            self.root,
+            storage=self.storage,
+            durability=self.durability,
+            storage_concurrency=self.storage_concurrency,
+            manifest_store=None if self.manifest_store is None else self.manifest_store.get_secret_value(),
+            vending=VendingOptions(
+                static=self.vended_storage,
+                role_arn=self.vended_role_arn,
+                azure_sas=self.vended_azure_sas,
+                google_token=self.vended_google_token,
+                sts_endpoint=self.vended_sts_endpoint,
+                permission=self.vended_permission,
+                duration=timedelta(seconds=self.vended_seconds),
+            ),
+            options=CatalogOptions(
+                limits=Limits(operations=self.max_operations),
+                allowed_locations=tuple(self.allowed_locations),
+                implicit_namespaces=self.implicit_namespaces,
+                verify_data_files=self.verify_data_files,
+                sole_writer=self.fenced,
+            ),
+        )
 
     @classmethod
     def settings_customise_sources(

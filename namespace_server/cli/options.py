@@ -88,7 +88,7 @@ def opened_catalog(
     root: str, options: Mapping[str, str], manifest_store: str | None, durability: str | None = None
 ) -> Iterator[StoredCatalog]:
     """The catalog at a root, open within, whose object store has these options. Nothing happens in the background."""
-    from namespace_server.directory.properties import open_catalog
+    from namespace_server.directory.properties import open_catalog, read_properties
 
     properties = {"root": root, "sweep_interval_seconds": "0"}
     properties |= {f"storage.{name}": value for name, value in options.items()}
@@ -97,7 +97,7 @@ def opened_catalog(
     if (concurrency := server_environment().get("storage_concurrency")) is not None:
         properties["storage_concurrency"] = str(concurrency)
     with ExitStack() as opened:
-        catalog, manifests = open_catalog(properties)
+        catalog, manifests = open_catalog(read_properties(properties))
         if manifests is not None:
             opened.callback(manifests.close)
         opened.callback(catalog.close)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -292,9 +292,8 @@ def _check_usable(namespace: DirectoryNamespace) -> None:
 
 
 def _open(settings: Settings, observer: Observer = SILENT) -> DirectoryNamespace:
-    properties: dict[str, Any] = dict(settings.namespace_properties())
     try:
-        return DirectoryNamespace(observer=observer, **properties)
+        return DirectoryNamespace(catalog=settings.catalog, observer=observer)
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
         text = str(error)
         root = shown_uri(settings.root)

@@ -36,7 +36,7 @@ from namespace_server.directory.model.requests import PathResolver, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.staged_operations import row_operations
 from namespace_server.directory.planning.plan_builder import Plan
-from namespace_server.directory.properties import open_catalog, storage_options
+from namespace_server.directory.properties import CatalogSource, open_catalog, read_properties, storage_options
 from namespace_server.directory.reading import commit_results as answers
 from namespace_server.directory.reading.adopting_reads import answer_as_of, answer_unless_missing, newest_snapshot
 from namespace_server.directory.reading.descriptions import READS
@@ -85,12 +85,16 @@ class JsonCatalog:
     CHANGES: ClassVar[frozenset[str]] = frozenset(CHANGES)
     WRITES: ClassVar[frozenset[str]] = CALLS
 
-    def __init__(self, *, catalog: StoredCatalog | None = None, observer: Observer = SILENT, **properties: str) -> None:
+    def __init__(
+        self, *, catalog: StoredCatalog | CatalogSource | None = None, observer: Observer = SILENT, **properties: str
+    ) -> None:
         self._manifests: ManifestStore | None = None
-        self.storage_options = storage_options(properties)
-        if catalog is None:
-            catalog, self._manifests = open_catalog(properties, observer)
-        self.catalog = catalog
+        if isinstance(catalog, StoredCatalog):
+            self.catalog, self.storage_options = catalog, storage_options(properties)
+        else:
+            source = read_properties(properties) if catalog is None else catalog
+            self.catalog, self._manifests = open_catalog(source, observer)
+            self.storage_options = dict(source.storage)
         self._rules = RequestRules(
             PathResolver(self.catalog.store.relative_path, self.catalog.store.uri),
             self.catalog.options.limits,

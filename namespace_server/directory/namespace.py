@@ -44,12 +44,11 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
     * `vended.*`: options of the object store that clients are handed; `vended_role_arn`, `vended_azure_sas`,
       `vended_google_token`, `vended_sts_endpoint`, `vended_permission`, `vended_seconds`: temporary ones for one table;
       see `VendingOptions`;
-    * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none;
-    * `max_operations` (10,000) of a batch, `max_page_size` (100,000) of a list.
+    * `max_operations` (10,000) of a batch.
 
-    An opened `catalog` takes the place of all these. Constructing reads and writes nothing, but asks the manifest store
-    for its schema, and raises `StorageError` unless it is the one of this release. Every change is a batch: all or
-    nothing. Raises the errors of `lance_namespace.errors`. Thread-safe.
+    A `catalog`, opened or as a `CatalogSource`, takes the place of all these. Constructing reads and writes nothing,
+    but asks the manifest store for its schema, and raises `StorageError` unless it is the one of this release. Every
+    change is a batch: all or nothing. Raises the errors of `lance_namespace.errors`. Thread-safe.
     """
 
     def namespace_id(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
@@ -21,19 +21,51 @@ _STORAGE = "storage."
 _VENDED = "vended."
 
 
-def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """The options of the object store among the properties of a namespace, by Lance's names."""
-    return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
+@dataclass(frozen=True, slots=True)
+class CatalogSource:
+    """Where a catalog is, and how it is opened.
+
+    Attributes:
+        root: A path or URI.
+        storage: Options of its object store, by Lance's names.
+        durability: Whether a local commit survives a power loss.
+        storage_concurrency: How many requests to a bucket may be in flight at once; None: the default of the service.
+        manifest_store: URL of a database that decides which commit gets a version, where the store cannot.
+        vending: The storage options of clients. Their `sole_writer` is that of `options`.
+        options: The options of the catalog.
+    """
+
+    root: str
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    durability: Literal["fsync", "none"] = "fsync"
+    storage_concurrency: int | None = None
+    manifest_store: str | None = field(default=None, repr=False)
+    vending: VendingOptions = field(default_factory=VendingOptions)
+    options: CatalogOptions = field(default_factory=CatalogOptions)
 
 
-def open_catalog(
-    properties: Mapping[str, str], observer: Observer = SILENT
-) -> tuple[StoredCatalog, ManifestStore | None]:
-    """The catalog that the properties describe, and its manifest store, if it has one.
+def open_catalog(source: CatalogSource, observer: Observer = SILENT) -> tuple[StoredCatalog, ManifestStore | None]:
+    """The catalog there, and its manifest store, if it has one.
 
     The `observer` receives all work, and each call of the store. Reads and writes nothing below the root. Raises
     `ValueError`, `StorageError`.
     """
+    options, storage = source.options, dict(source.storage)
+    vendor = open_vendor(source.root, storage, replace(source.vending, sole_writer=options.sole_writer))
+    store = open_store(source.root, storage, durability=source.durability, concurrency=source.storage_concurrency)
+    check_root(store)
+    if observer is not SILENT:
+        store = MeteredStore(store, observer.storage_calls)
+    if not source.manifest_store:
+        return StoredCatalog(store, options, vendor, observer), None
+    from namespace_server.store.manifests import open_manifest_store  # SQLAlchemy is loaded only where it is used
+
+    manifests = open_manifest_store(source.manifest_store)
+    return StoredCatalog(ExternalManifestHandler(manifests).over(store), options, vendor, observer), manifests
+
+
+def read_properties(properties: Mapping[str, str]) -> CatalogSource:
+    """The catalog that the properties of a namespace describe. Raises `ValueError`."""
     settings = {key: str(value) for key, value in properties.items()}
     root = settings.pop("root", None)
     if not root:
@@ -47,18 +79,20 @@ def open_catalog(
         raise ValueError(f"durability: expected fsync or none, found {durability!r}")
     url = settings.pop("manifest_store", None)
     concurrency = _read({name: settings.pop(name) for name in _STORE if name in settings}, _STORE)
-    options = _options(settings)
-    vendor = open_vendor(root, storage, replace(vending, sole_writer=options.sole_writer))
-    store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none", **concurrency)
-    check_root(store)
-    if observer is not SILENT:
-        store = MeteredStore(store, observer.storage_calls)
-    if not url:
-        return StoredCatalog(store, options, vendor, observer), None
-    from namespace_server.store.manifests import open_manifest_store  # SQLAlchemy is loaded only where it is used
+    return CatalogSource(
+        root,
+        storage,
+        "fsync" if durability == "fsync" else "none",
+        manifest_store=url,
+        vending=vending,
+        options=_options(settings),
+        **concurrency,
+    )
 
-    manifests = open_manifest_store(url)
-    return StoredCatalog(ExternalManifestHandler(manifests).over(store), options, vendor, observer), manifests
+
+def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """The options of the object store among the properties of a namespace, by Lance's names."""
+    return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
 
 
 def _vending(settings: dict[str, str]) -> VendingOptions:
@@ -108,8 +142,8 @@ def _boolean(value: str) -> bool:
     return value.lower() == "true"
 
 
-_STORE: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {"storage_concurrency": ("concurrency", int)}
-"""Properties of `DirectoryNamespace` that are arguments of `open_store`: the argument and how its text is read."""
+_STORE: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {"storage_concurrency": ("storage_concurrency", int)}
+"""Properties of `DirectoryNamespace` that are about requests to its store, and how their texts are read."""
 
 _VENDING: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "vended_role_arn": ("role_arn", str),
@@ -131,8 +165,6 @@ _OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "implicit_namespaces": ("implicit_namespaces", _boolean),
     "verify_data_files": ("verify_data_files", _boolean),
     "fenced": ("sole_writer", _boolean),
-    "response_cache_bytes": ("response_cache_bytes", int),
     "max_operations": ("limits.operations", int),
-    "max_page_size": ("limits.page_size", int),
 }
 """Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""

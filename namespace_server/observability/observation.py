@@ -271,7 +271,7 @@ class JobState:
 class ServerState:
     """The state of a server at one moment. `queued` are changes accepted and not yet answered.
 
-    In maintenance mode it is `read_only`.
+    While it takes no changes it is `read_only`.
 
     `catalog` is None while no version of the catalog was read.
     """

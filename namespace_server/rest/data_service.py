@@ -66,7 +66,7 @@ class DataService:
     def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
         self._catalog = catalog
         self._limits = limits
-        self._space = SpoolSpace(limits.spool, limits.spool_directory)
+        self._space = SpoolSpace(limits.spool)
         memory, share = limits.worker_memory, limits.worker_share
         self._starter = WorkerStarter()
         self._changes = ChangePool(

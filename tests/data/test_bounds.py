@@ -224,9 +224,7 @@ def test_the_settings_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         work_timeout=7,
         worker_memory_bytes=8,
         body_timeout=9,
-        min_rows_rate=10,
         max_spool_bytes=11,
-        spool_directory=tmp_path,
     )
     expected = DataLimits(
         change_workers=3,
@@ -237,9 +235,7 @@ def test_the_settings_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         work_timeout=7,
         worker_memory=8,
         chunk_timeout=9,
-        rate=10,
         spool=11,
-        spool_directory=str(tmp_path),
     )
     assert given.limits.data == expected
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

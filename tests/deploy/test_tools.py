@@ -219,7 +219,13 @@ def test_one_server_has_what_one_needs(tools: Path, tmp_path: Path) -> None:
         ({"temporary": {"sizeLimit": "512Mi"}}, 256 << 20),
         ({"temporary": {"sizeLimit": "1000001"}}, 500_000),
         ({"settings": {"max_spool_bytes": 4 << 30}}, 4 << 30),
-        ({"settings": {"max_spool_bytes": 64 << 30, "spool_directory": "/var/lib/lance-namespace/rows"}}, 64 << 30),
+        (
+            {
+                "settings": {"max_spool_bytes": 64 << 30},
+                "env": [{"name": "TMPDIR", "value": "/var/lib/lance-namespace/rows"}],
+            },
+            64 << 30,
+        ),
     ],
 )
 def test_waiting_rows_fit_their_volume(tools: Path, tmp_path: Path, values: dict[str, Any], bound: int) -> None:

@@ -9,6 +9,7 @@ import lancedb
 import pytest
 from lance_namespace.errors import InvalidInputError, NamespaceNotEmptyError, NamespaceNotFoundError, TableNotFoundError
 
+from lance_core.storage.local import LocalStore
 from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -230,7 +231,8 @@ def test_a_catalog_of_default_options_has_default_limits(tmp_path: Path) -> None
 
 
 def test_a_list_is_given_in_pages_of_bounded_length(tmp_path: Path) -> None:
-    bounded = DirectoryNamespace(root=str(tmp_path), durability="none", max_page_size="2")
+    options = CatalogOptions(limits=Limits(page_size=2))
+    bounded = DirectoryNamespace(catalog=StoredCatalog(LocalStore(tmp_path, "none"), options))
     bounded.commit_batch({"operations": [{"declare_table": {"id": [name]}} for name in "abcde"]})
 
     def pages(**asked: object) -> list[list[str]]:

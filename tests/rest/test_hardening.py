@@ -20,7 +20,9 @@ import orjson
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
+from lance_core.storage.local import LocalStore
 from namespace_server.directory import json_api
+from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.access_log import AccessLog
@@ -330,7 +332,8 @@ class TestOtherOrigins:
 
 class TestMemory:
     def test_requests_that_differ_in_what_is_not_read_leave_nothing_behind(self, serve: Any, tmp_path: Path) -> None:
-        namespace = DirectoryNamespace(root=str(tmp_path), durability="none", response_cache_bytes=str(1 << 20))
+        options = CatalogOptions(response_cache_bytes=1 << 20)
+        namespace = DirectoryNamespace(catalog=StoredCatalog(LocalStore(tmp_path, "none"), options))
         url = serve(namespace).url
         with httpx.Client(base_url=url) as http:
             assert http.post("/v1/namespace/a/create", json={}).status_code == 200

@@ -1,4 +1,4 @@
-"""Maintenance mode: a server that takes no changes."""
+"""Read-only mode: a server that takes no changes."""
 
 from __future__ import annotations
 

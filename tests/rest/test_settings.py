@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from namespace_server.directory.properties import read_properties
 from namespace_server.observability.logs import JsonFormatter
+from namespace_server.setting_sources import REMOVED
 from namespace_server.settings import Settings, explain, load_settings
 
 
@@ -134,6 +137,10 @@ class TestEnvironment:
                 "LANCE_NAMESPACE_LOGLEVEL: no such setting, did you mean LANCE_NAMESPACE_LOG_LEVEL?",
             ),
             ("lance_namespace_xyzzy", "LANCE_NAMESPACE_XYZZY: no such setting"),
+            (
+                "LANCE_NAMESPACE_MAX_JSON_DEPTH",
+                "LANCE_NAMESPACE_MAX_JSON_DEPTH: no such setting any more: the JSON of a body is nested",
+            ),
             ("LANCE_NAMESPACE_PORT__X", "LANCE_NAMESPACE_PORT__…: no such setting, did you mean LANCE_NAMESPACE_PORT?"),
             ("LANCE_NAMESPACE_STORAGE__", "LANCE_NAMESPACE_STORAGE__…: no such setting"),
             ("LANCE_NAMESPACE_", "LANCE_NAMESPACE_: no such setting"),
@@ -245,11 +252,11 @@ def test_a_file_of_keys(tmp_path: Path) -> None:
         ("allowed_locations", "relative/path"),
         ("allowed_locations", '[""]'),
         ("tls_certificate", "/nowhere.pem"),
-        ("max_json_depth", -1),
+        ("max_operations", -1),
         ("body_timeout", 0),
         ("body_timeout", "inf"),
         ("body_timeout", "nan"),
-        ("response_cache_bytes", -1),
+        ("worker_memory_bytes", -1),
         ("access_log", "perhaps"),
         ("manifest_store", ""),
     ],
@@ -276,12 +283,59 @@ def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
     assert "SECRET" not in repr(settings)
 
 
-def test_what_the_catalog_is_told() -> None:
-    assert load_settings(None, root="/r").namespace_properties() == {"root": "/r", "durability": "fsync"}
-    settings = load_settings(None, root="/r", allowed_locations="/a, s3://b/c", implicit_namespaces=True)
-    assert settings.namespace_properties() == {
-        "root": "/r",
-        "durability": "fsync",
+def test_the_catalog_to_serve() -> None:
+    """It is the one that the properties of a `DirectoryNamespace` describe."""
+    assert load_settings(None, root="/r").catalog == read_properties({"root": "/r"})
+    settings = load_settings(
+        None,
+        root="s3://b/r",
+        durability="none",
+        storage={"region": "x"},
+        storage_concurrency=7,
+        manifest_store="sqlite:///file",
+        allowed_locations="/a, s3://b/c",
+        implicit_namespaces=True,
+        verify_data_files=True,
+        fenced=True,
+        max_operations=9,
+        vended_storage={"endpoint": "y"},
+        vended_role_arn="arn:aws:iam::123456789012:role/r",
+        vended_sts_endpoint="https://sts",
+        vended_permission="read",
+        vended_seconds=900,
+    )
+    properties = {
+        "root": "s3://b/r",
+        "durability": "none",
+        "storage.region": "x",
+        "storage_concurrency": "7",
+        "manifest_store": "sqlite:///file",
         "allowed_locations": '["/a", "s3://b/c"]',
         "implicit_namespaces": "true",
+        "verify_data_files": "true",
+        "fenced": "true",
+        "max_operations": "9",
+        "vended.endpoint": "y",
+        "vended_role_arn": "arn:aws:iam::123456789012:role/r",
+        "vended_sts_endpoint": "https://sts",
+        "vended_permission": "read",
+        "vended_seconds": "900",
     }
+    assert settings.catalog == read_properties(properties)
+    defaults = load_settings(None, root="s3://b/r").catalog
+    for part, default in ((settings.catalog, defaults), (settings.catalog.vending, defaults.vending)):
+        same = {each.name for each in fields(part) if getattr(part, each.name) == getattr(default, each.name)}
+        assert same <= {"root", "azure_sas", "google_token", "sole_writer"}
+    assert "sqlite" not in repr(settings.catalog)
+
+
+def test_what_holds_in_place_of_removed_settings() -> None:
+    bounds = load_settings(None, root="/r").limits
+    assert (bounds.head, bounds.read_body, bounds.depth, bounds.data.rate) == (64 << 10, 1 << 20, 64, 16 << 10)
+    options = load_settings(None, root="/r").catalog.options
+    assert (options.limits.page_size, options.response_cache_bytes) == (100_000, 64 << 20)
+    for name, holds in REMOVED.items():
+        assert name not in Settings.model_fields
+        with pytest.raises(ValidationError) as caught:
+            load_settings(None, root="/r", **{name: 1})
+        assert explain(caught.value) == f"{name}: no such setting any more: {holds}"

@@ -13,10 +13,10 @@ class DataLimits:
     they need is loaded at the start. `waiting` bounds the operations of each kind that wait for one. `body` bounds rows
     in a request, `query` the body of a query. `chunk_timeout` is the time between two pieces of rows in a request, and
     for a client to take the next piece of an answer. A request with rows has this time for all of them, and a second
-    more for each `rate` bytes. `spool` bounds the rows that wait for slow clients in temporary files of
-    `spool_directory`, by default the system's. `work_timeout` is the time that a worker may take for one step of a
-    change, `query_timeout` that for the next rows of a read, `worker_memory` the memory that one may take; 0 is no
-    bound. `worker_share` bounds the workers of each kind that the operations of one principal hold; 0 is two thirds.
+    more for each `rate` bytes. `spool` bounds the rows that wait for slow clients in temporary files. `work_timeout` is
+    the time that a worker may take for one step of a change, `query_timeout` that for the next rows of a read,
+    `worker_memory` the memory that one may take; 0 is no bound. `worker_share` bounds the workers of each kind that the
+    operations of one principal hold; 0 is two thirds.
     """
 
     change_workers: int = 2
@@ -28,7 +28,6 @@ class DataLimits:
     chunk_timeout: float = 60.0
     rate: int = 16 << 10
     spool: int = 64 << 30
-    spool_directory: str | None = None
     work_timeout: float = 3600.0
     query_timeout: float = 60.0
     worker_share: int = 0

@@ -39,7 +39,7 @@ class Live:
 class Ready:
     """Whether the catalog can be read and written; `ServiceUnavailableError` (17) if not.
 
-    In maintenance mode the server is ready for reads, and says so. A damaged file is named by its key below the root;
+    In read-only mode the server is ready for reads, and says so. A damaged file is named by its key below the root;
     the root itself is named in the log only.
     """
 

@@ -53,7 +53,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.auth.insecure (include "lance.hasKeys" .) }}{{ fail "auth: expected keys or insecure, found both" }}{{ end }}
 {{- if not (or .Values.auth.insecure (include "lance.hasKeys" .)) }}{{ fail "auth: expected existingSecret, keys or insecure, found none" }}{{ end }}
 {{- if and .Values.auth.existingSecret .Values.auth.keys }}{{ fail "auth: expected existingSecret or keys, found both" }}{{ end }}
-{{- if and (not (hasKey .Values.settings "spool_directory")) (gt (include "lance.spoolBytes" . | int64) (include "lance.temporaryBytes" . | int64)) }}{{ fail (printf "settings.max_spool_bytes: expected at most temporary.sizeLimit, %s, found %s" .Values.temporary.sizeLimit (include "lance.spoolBytes" .)) }}{{ end }}
+{{- $isElsewhere := false }}
+{{- range .Values.env }}{{ if eq .name "TMPDIR" }}{{ $isElsewhere = true }}{{ end }}{{ end }}
+{{- if and (not $isElsewhere) (gt (include "lance.spoolBytes" . | int64) (include "lance.temporaryBytes" . | int64)) }}{{ fail (printf "settings.max_spool_bytes: expected at most temporary.sizeLimit, %s, found %s" .Values.temporary.sizeLimit (include "lance.spoolBytes" .)) }}{{ end }}
 {{- $isLocal := not (contains "://" .Values.root) }}
 {{- if and $isLocal (not .Values.persistence.enabled) }}{{ fail "persistence: a root in a directory needs a volume" }}{{ end }}
 {{- if and $isLocal (not (hasPrefix "/var/lib/lance-namespace/" .Values.root)) }}{{ fail "root: expected a directory below /var/lib/lance-namespace" }}{{ end }}
