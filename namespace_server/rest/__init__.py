@@ -14,7 +14,6 @@ and answers become bytes.
         rows            rows in the body of a request
         decoding        from the parts of a request to the request of an operation
         limits          the bounds that every request is held to
-        shared_timeout  the deadline of a body: one timer for all
     service         what all routes share: the catalog, threads, the newest snapshot
     data_service    operations on rows, admitted within bounds
     forwarding      hands changes to the server that commits

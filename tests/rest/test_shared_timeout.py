@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from namespace_server.rest.request.shared_timeout import SharedTimeout
+from namespace_server.rest.request.body import SharedTimeout
 
 
 async def wait_within(bound: SharedTimeout, event: asyncio.Event) -> str:

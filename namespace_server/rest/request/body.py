@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -15,7 +17,6 @@ from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.errors import BodyTooLarge, ChunksBroken, ClientDisconnected, RequestTimeout
 from namespace_server.rest.request.headers import Headers, declared_length, has_no_body
 from namespace_server.rest.request.limits import RequestLimits
-from namespace_server.rest.request.shared_timeout import SharedTimeout
 
 JsonObject = dict[str, object]
 R = TypeVar("R")
@@ -52,6 +53,47 @@ class EncodedBody:
     def size(self) -> int:
         """How many bytes it has."""
         return len(self.data)
+
+
+class SharedTimeout:
+    """Bounds a block to `seconds`, as `asyncio.timeout` does, in any number of tasks. Belongs to one event loop.
+
+    The block raises `TimeoutError` when its time is over. A task is in at most one block at a time.
+
+    `asyncio.timeout` makes a timer for each block, which takes 7 µs of a request with a body; this takes 1 µs, and a
+    whole cached read some 50 µs. Since all blocks have the same length, they end in the order in which they began, and
+    one timer for the oldest is enough.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._deadlines: dict[asyncio.Task[Any], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._deadlines[_current_task()] = deadline = loop.time() + self.seconds
+        if self._timer is None:
+            self._timer = loop.call_at(deadline, self._expire)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        task = _current_task()
+        if self._deadlines.pop(task, None) is None and not task.uncancel() and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def _expire(self) -> None:
+        """Cancel the tasks whose time is over, and wait for the next one."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        now = loop.time()
+        for task, deadline in list(self._deadlines.items()):
+            if deadline > now:
+                self._timer = loop.call_at(deadline, self._expire)
+                break
+            del self._deadlines[task]
+            task.cancel()
 
 
 class BodyReader:
@@ -226,3 +268,9 @@ def _check_depth(value: object, limit: int) -> None:
             for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, dict | list)
         ]
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None, "no task runs"
+    return task
