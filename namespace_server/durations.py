@@ -1,29 +1,42 @@
-"""Durations as texts: 14d, 36h, 90m."""
+"""Durations as texts: 14d, 36h, 1.5h, 500ms. One grammar for settings, options, properties and requests."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from fractions import Fraction
 from typing import Final
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_DURATION: Final = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|[smhdw])\s*")
+_MICROSECONDS: Final = {
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration that a number and one of s, m, h, d, w mean. Raises `ValueError` for another text."""
-    found = re.fullmatch(r"([0-9]+)([smhdw])", text)
+    """The duration that a number and one of ms, s, m, h, d, w mean, to the microsecond.
+
+    Raises `ValueError` for another text.
+    """
+    found = _DURATION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text}: expected a number and one of s, m, h, d, w, such as 14d")
+        raise ValueError(f"{text[:40]}: expected a number and one of ms, s, m, h, d, w, such as 14d")
     try:
-        return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+        return timedelta(microseconds=round(Fraction(found[1]) * _MICROSECONDS[found[2]]))
     except OverflowError as error:
         raise ValueError(f"{text}: expected less than a billion days") from error
 
 
 def format_duration(duration: timedelta) -> str:
-    """A text that means this duration in whole seconds: days, hours, minutes or seconds."""
-    seconds = duration // timedelta(seconds=1)
+    """The shortest text that means this duration: in whole days, hours, minutes or seconds, else in parts of these."""
+    microseconds = duration // timedelta(microseconds=1)
     for unit in ("d", "h", "m"):
-        if seconds and seconds % _UNITS[unit] == 0:
-            return f"{seconds // _UNITS[unit]}{unit}"
-    return f"{seconds}s"
+        if microseconds and microseconds % _MICROSECONDS[unit] == 0:
+            return f"{microseconds // _MICROSECONDS[unit]}{unit}"
+    seconds, rest = divmod(microseconds, _MICROSECONDS["s"])
+    return f"{seconds}s" if not rest else f"{seconds}.{rest:06}".rstrip("0") + "s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -19,11 +20,11 @@ from lance_core.format.naming import branch_base, manifest_path
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.port import ChangeRunner, CommittedChange, StagedChange, Tables
+from namespace_server.durations import parse_duration
 from namespace_server.outcomes import before_commit, with_nothing_done
 from table_data.batch_operations import Result, StagedOperation, TableState
-from table_data.errors import BaseVersionGone, ClientError, VersionGone, WorkFailed
+from table_data.errors import BaseVersionGone, ClientError, InvalidCall, VersionGone, WorkFailed
 from table_data.jobs.job import Job, Staged
-from table_data.requests.durations import parse_duration
 from table_data.requests.table_requests import ReadRequest, TableRequest
 
 Rows = TypeVar("Rows")
@@ -183,11 +184,18 @@ def _answer(requested: ChangeRequest, made: CommittedChange, result: Result) -> 
     return Answer({"transaction_id": made.transaction_id, **number, **result}, made.catalog_version)
 
 
+def _parsed(timeout: str) -> timedelta:
+    try:
+        return parse_duration(timeout)
+    except ValueError as error:
+        raise InvalidCall(f"timeout: {error}") from None
+
+
 class _Deadline:
     """The end of the time that a request gives itself, if it does. Raises `InvalidCall` for what is no time."""
 
     def __init__(self, timeout: str | None) -> None:
-        self._end = None if timeout is None else time.monotonic() + parse_duration(timeout, "timeout")
+        self._end = None if timeout is None else time.monotonic() + _parsed(timeout).total_seconds()
 
     @property
     def left(self) -> float | None:

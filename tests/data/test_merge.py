@@ -119,7 +119,7 @@ def test_a_declared_table_gets_its_first_version(url: str, http: httpx.Client) -
     assert read(url, "/v1/table/w$empty").to_pydict() == ROWS.to_pydict()
 
 
-@pytest.mark.parametrize("timeout", ["", "30", "-1s", "1d", "nan s", "1e3s", "s"])
+@pytest.mark.parametrize("timeout", ["", "30", "-1s", "1y", "nan s", "1e3s", "s"])
 def test_a_timeout_has_a_unit(http: httpx.Client, table: str, timeout: str) -> None:
     answer = merge(http, table, f"on=a&{MATCHED}&timeout={timeout}", ROWS)
     assert (answer.status_code, answer.json()["code"]) == (400, 13)

@@ -24,9 +24,22 @@ HOUR = timedelta(hours=1)
 RUN = "00000000-0000-4000-8000-000000000001"
 
 
-@pytest.mark.parametrize("text", ["0s", "59s", "1m", "90m", "36h", "14d", "3w"])
+@pytest.mark.parametrize(
+    "text", ["0s", "59s", "1m", "90m", "36h", "14d", "3w", "500ms", "1.5s", "0.000001s", "1.5d", " 2 h ", "999999999d"]
+)
 def test_a_duration_comes_back_from_its_text(text: str) -> None:
     assert parse_duration(format_duration(parse_duration(text))) == parse_duration(text)
+
+
+def test_one_grammar_of_durations() -> None:
+    """Of settings and of requests: both write whole days and parts of seconds."""
+    assert parse_duration("500ms") == timedelta(milliseconds=500)
+    assert parse_duration("1.5d") == timedelta(hours=36)
+    assert format_duration(timedelta(hours=36)) == "36h"
+    assert format_duration(timedelta(seconds=61, milliseconds=250)) == "61.25s"
+    for text in ("", "5", "s", "-1s", "1y", "1,5s", "5 m s", "9999999999d", "\u0661s"):
+        with pytest.raises(ValueError, match="expected"):
+            parse_duration(text)
 
 
 @pytest.mark.parametrize(
