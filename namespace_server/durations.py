@@ -1,12 +1,17 @@
-"""Durations as texts: 14d, 36h, 1.5h, 500ms. One grammar for settings, options, properties and requests."""
+"""Durations: the clock that measures them, and their texts.
+
+14d, 36h, 1.5h, 500ms: one grammar for settings, options, properties and requests.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
 from fractions import Fraction
 from typing import Final
 
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _DURATION: Final = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|[smhdw])\s*")
 _MICROSECONDS: Final = {
     "ms": 1_000,
@@ -16,6 +21,11 @@ _MICROSECONDS: Final = {
     "d": 86_400_000_000,
     "w": 604_800_000_000,
 }
+
+
+def elapsed_clock() -> float:
+    """Seconds by a monotonic clock that counts the time in which the machine was suspended."""
+    return time.clock_gettime(_CLOCK)
 
 
 def parse_duration(text: str) -> timedelta:

@@ -13,9 +13,9 @@ from namespace_server.directory.manifests.stored_versions import dataset_version
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
 from namespace_server.directory.model.naming_rules import check_id
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.verifying.allowed_locations import AllowedLocations
+from namespace_server.observability.observation import Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Adoption:
     unlisted: tuple[TableEntry, ...] = ()
 
 
-def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = untold) -> Adoption:
+def adopt_root(catalog: StoredCatalog, *, strict: bool, progress: Progress = no_progress) -> Adoption:
     """See `DirectoryNamespace.adopt`."""
     found: list[tuple[ObjectId, int]] = []
     snapshot = catalog.snapshot()

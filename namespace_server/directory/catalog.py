@@ -32,7 +32,6 @@ from namespace_server.directory.manifests.deleted_branches import DeletedBranche
 from namespace_server.directory.manifests.manifest_cache import ManifestCache
 from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.manifests.promoter import Promoter
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from namespace_server.directory.model.limits import Limits
@@ -46,6 +45,7 @@ from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
 from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 from namespace_server.directory.verifying.verifier import Verifier
+from namespace_server.durations import elapsed_clock
 from namespace_server.observability.observation import SILENT, CatalogFigures, Observer
 
 logger = logging.getLogger(__name__)

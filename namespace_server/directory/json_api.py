@@ -27,10 +27,9 @@ from namespace_server.directory.manifests.stored_versions import key_above
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
-from namespace_server.directory.model.idempotency_key import check_idempotency_key
 from namespace_server.directory.model.known_fields import check_fields
+from namespace_server.directory.model.limits import check_idempotency_key
 from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.requests import PathResolver, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -45,7 +44,7 @@ from namespace_server.directory.reading.response_cache import CachedResponse, Re
 from namespace_server.directory.references.change_context import ChangeContext, has_begun
 from namespace_server.directory.references.changes import CHANGES, make_once
 from namespace_server.directory.writable import check_writable
-from namespace_server.observability.observation import SILENT, CatalogFigures, Observer
+from namespace_server.observability.observation import SILENT, CatalogFigures, Observer, Progress, no_progress
 from namespace_server.outcomes import with_nothing_done
 from table_data.batch_operations import StagedOperation
 
@@ -274,7 +273,7 @@ class JsonCatalog:
             raise answer
         return self.with_storage_options(answer) if call.vends else answer
 
-    def adopt(self, *, strict: bool = False, progress: Progress = untold) -> Adoption:
+    def adopt(self, *, strict: bool = False, progress: Progress = no_progress) -> Adoption:
         """Make a root of stock clients a managed one, in one flip; versions found on storage become rows.
 
         `strict` also sets a writer flag in the Lance manifest, which stops plain dataset writes to `__manifest`.

@@ -31,13 +31,13 @@ from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found, table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.maintenance.coverage import IndexPlan, plan_indices
 from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
 from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
 from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
+from namespace_server.observability.observation import Progress, no_progress
 from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragmentIds
 from table_data.requests.table_requests import TableRequest
 
@@ -132,7 +132,7 @@ class Maintenance:
     defaults: Mapping[str, str] = field(default_factory=dict)
     now: Callable[[], float] = time.time
     stopped: Callable[[], bool] = lambda: False
-    progress: Progress = untold
+    progress: Progress = no_progress
     _first: ObjectId | None = field(default=None, init=False)
     """Where the next run begins: the time of the last one was over before this table."""
 

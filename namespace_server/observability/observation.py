@@ -170,6 +170,18 @@ class RequestLog(Protocol):
         ...
 
 
+class Progress(Protocol):
+    """Receives the progress of long work on a catalog. Returns at once, and raises nothing."""
+
+    def __call__(self, phase: str, done: int = 0, of: int = 0, unit: str = "tables") -> None:
+        """`phase` is under way, and has dealt with `done` of so many; 0 of 0 where there is nothing to count."""
+        ...
+
+
+def no_progress(phase: str, done: int = 0, of: int = 0, unit: str = "tables") -> None:
+    """A `Progress` that does nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheState:
     """How often a cache had what was asked for, and how often not; and the bytes that it holds."""

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
-from namespace_server.directory.model.integers import MAX_INT64, MIN_INT64
+from namespace_server.directory.model.limits import MAX_INT64, MIN_INT64
 
 
 def _parse_integer(value: Any) -> Any:

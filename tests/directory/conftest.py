@@ -11,7 +11,7 @@ from lance_core.storage.local import LocalStore
 from namespace_server.directory.committing import commit_loop, write_fairness
 from namespace_server.directory.manifest_table import snapshots, table
 from namespace_server.directory.manifests import promoter
-from namespace_server.directory.model.elapsed import elapsed_clock
+from namespace_server.durations import elapsed_clock
 from tests.directory.tables import Ground
 from tests.storage.faults import FaultStore
 

@@ -45,9 +45,9 @@ from namespace_server.directory.manifest_table.incremental_refresh import Increm
 from namespace_server.directory.manifest_table.newest_version import NewestVersion
 from namespace_server.directory.manifest_table.schema import IDENTITY_KEY, OnDisk, read_batches, read_outline
 from namespace_server.directory.model.entries import Place, changes_of, place_of
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE, RESTORE_CLAIM
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observability.observation import Progress, no_progress
 
 _NAMES: Final = uuid.UUID("6d0c2e0e-5c8b-4c0e-9f5a-0b7a3e1c9d24")
 """The namespace of the uuids of restored catalogs and of their versions."""
@@ -104,7 +104,7 @@ class Restoration:
 
     backups: ObjectStore
     root: ObjectStore
-    progress: Progress = untold
+    progress: Progress = no_progress
     _copies: Copies = field(init=False)
     _files: int = field(default=0, init=False)
     _written: int = field(default=0, init=False)

@@ -33,12 +33,12 @@ from namespace_server.directory.backup.records import FILES, BackupRecord, Inven
 from namespace_server.directory.backup.tables import BackedUp, TableBackups
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.manifest_table.schema import OnDisk
-from namespace_server.directory.model.elapsed import elapsed_clock
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.results import PinJson
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE, kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.durations import elapsed_clock
+from namespace_server.observability.observation import Progress, no_progress
 
 _PINNED: Final = 3600
 _RENEWED: Final = 900
@@ -78,7 +78,7 @@ class BackupRun:
     destination: ObjectStore
     heads: bool = False
     keep_outside: bool = False
-    progress: Progress = untold
+    progress: Progress = no_progress
     open_root: OpenRoot = open_store
     storage_options: Mapping[str, str] | None = None
 

@@ -36,8 +36,8 @@ from namespace_server.directory.backup.records import (
 )
 from namespace_server.directory.backup.relocated_catalog import mended_manifest
 from namespace_server.directory.backup.restore import load_backed_up, read_manifest, roots_below
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+from namespace_server.observability.observation import Progress, no_progress
 
 _LANCE_FILE: Final = ".lance"
 
@@ -95,7 +95,7 @@ def verify(
     destination: ObjectStore,
     backup_id: str | None = None,
     storage_options: Mapping[str, str] | None = None,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
     *,
     decode: bool = False,
 ) -> VerificationReport:

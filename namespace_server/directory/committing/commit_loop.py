@@ -39,12 +39,12 @@ from namespace_server.directory.manifest_table.flip import (
 from namespace_server.directory.manifest_table.table import RECORD_LIFETIME, ManifestTable
 from namespace_server.directory.manifests.manifest_reader import ManifestReader, PlannedVersion
 from namespace_server.directory.manifests.promoter import Promoter
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import BatchTooOld, BatchUnknown, CatalogBusy, CommittedElsewhere
 from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.promoted_rows import rows_to_promote
+from namespace_server.durations import elapsed_clock
 from namespace_server.observability.observation import FlipOutcome as ObservedOutcome
 from namespace_server.observability.observation import Observer
 

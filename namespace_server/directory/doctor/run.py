@@ -22,8 +22,8 @@ from namespace_server.directory.doctor.tables import TableExamination
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observability.observation import Progress, no_progress
 
 _PAUSE: Final = 1.0
 """Seconds before what was found is looked at again: commits, promotions and adoptions take less."""
@@ -53,7 +53,7 @@ class Examination:
     sample: int | None = None
     heads: bool = False
     seed: int = 0
-    progress: Progress = untold
+    progress: Progress = no_progress
     sleep: Callable[[float], object] = time.sleep
     _versions: int = field(default=0, init=False)
 

@@ -35,9 +35,9 @@ from namespace_server.directory.gc.plan import (
     run_of,
 )
 from namespace_server.directory.gc.report import EXPIRED
-from namespace_server.directory.model.progress import Progress
 from namespace_server.directory.model.root_layout import EXPIRING, GC_RUNS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observability.observation import Progress
 
 _MANIFESTS_AT_ONCE: Final = 64
 _FILES_AT_ONCE: Final = 1_024

@@ -49,8 +49,8 @@ from namespace_server.directory.manifests.staged_bundles import StagedPaths, bun
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.observability.observation import Progress, no_progress
 
 
 class MarkPhase:
@@ -80,7 +80,7 @@ class MarkPhase:
         purging: Collection[str] = (),
         left_out: Collection[str] = (),
         known: Mapping[str, KnownFiles] | None = None,
-        progress: Progress = untold,
+        progress: Progress = no_progress,
     ) -> None:
         self._store = store
         self._manifest_table = manifest_table

@@ -64,10 +64,10 @@ from namespace_server.directory.gc.table_retention import Superseded, find_super
 from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planner import require_managed
+from namespace_server.observability.observation import Progress, no_progress
 
 SETTLE: Final = timedelta(seconds=5)
 """Pause between a first look and the last, for commits by path that are under way."""
@@ -182,7 +182,7 @@ class Collector:
         settle: timedelta = SETTLE,
         sleep: Callable[[float], None] = time.sleep,
         clock: Clock = store_time,
-        progress: Progress = untold,
+        progress: Progress = no_progress,
     ) -> None:
         self._catalog = catalog
         self._store = catalog.store

@@ -23,11 +23,11 @@ from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, Peers
 from namespace_server.directory.manifest_table.rows import one_batch
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, IDENTITY_KEY, OnDisk, read_inline, too_new
 from namespace_server.directory.manifest_table.unlisted_tables import first_snapshot
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.root_layout import kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.durations import elapsed_clock
 
 logger = logging.getLogger(__name__)
 

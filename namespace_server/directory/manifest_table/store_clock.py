@@ -10,7 +10,7 @@ from typing import Final
 
 from lance_core.errors import NotFound
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.elapsed import elapsed_clock
+from namespace_server.durations import elapsed_clock
 
 logger = logging.getLogger(__name__)
 

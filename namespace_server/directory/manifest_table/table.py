@@ -29,11 +29,11 @@ from namespace_server.directory.manifest_table.schema import is_flip, read_batch
 from namespace_server.directory.manifest_table.snapshots import Snapshots
 from namespace_server.directory.manifest_table.store_clock import StoreClock
 from namespace_server.directory.manifest_table.unlisted_tables import check_first_flip
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.durations import elapsed_clock
 from namespace_server.observability.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)

@@ -33,9 +33,9 @@ from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.manifests.staged_bundles import is_staged_alone
 from namespace_server.directory.manifests.stored_versions import is_vacant_below_higher
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.durations import elapsed_clock
 
 logger = logging.getLogger(__name__)
 

@@ -2,9 +2,6 @@
 
 object_ids        the texts of the ids of namespaces, tables, versions and records
 naming_rules      checks of names and of locations of tables
-elapsed           the clock of ages
-integers          the range of integers
-idempotency_key   what may be an idempotency key; whether it was used is checked in `planning.planner`
 root_layout       the catalog's own keys below its root
 operations        the typed operations that a batch consists of
 request_fields    the fields of JSON requests, with their types
@@ -18,6 +15,6 @@ state             the maps that make up a snapshot; `state_editor` applies row c
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot
 persistent        immutable collections underneath: of entries, of names, of the versions of a branch
-limits            bounds on what one request may hold
+limits            bounds on what one request may hold: sizes, integers, idempotency keys
 errors            the namespace errors that the catalog raises
 """

@@ -1,11 +1,17 @@
-"""Bounds on what one request may put into the catalog."""
+"""Bounds on what one request may put into the catalog: sizes, the range of integers, idempotency keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, TypeGuard
 
 from lance_namespace.errors import InvalidInputError
+
+MIN_INT64: Final = -(2**63)
+MAX_INT64: Final = 2**63 - 1
+"""The range of the integers that requests, versions and timestamps may have: 64 bits, signed."""
+_MAX_KEY: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +64,19 @@ def utf8_length(text: str, field: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"{field}: expected valid Unicode, found a lone surrogate") from error
+
+
+def is_int64(value: object) -> TypeGuard[int]:
+    """Whether a value from JSON is an integer of at most 64 bits; booleans are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and MIN_INT64 <= value <= MAX_INT64
+
+
+def check_idempotency_key(key: str) -> None:
+    """Raise InvalidInputError (13) unless `key` is 1 to 255 printable ASCII characters (rule A1)."""
+    if not 0 < len(key) <= _MAX_KEY:
+        raise InvalidInputError(
+            f"idempotency key: expected 1 to {_MAX_KEY} printable ASCII characters, found {len(key)}"
+        )
+    if not (key.isascii() and key.isprintable()):
+        other = next(char for char in key if not (char.isascii() and char.isprintable()))
+        raise InvalidInputError(f"idempotency key: expected printable ASCII characters, found {other!a}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote, unquote
 
-from namespace_server.directory.model.integers import MAX_INT64
+from namespace_server.directory.model.limits import MAX_INT64
 
 ObjectId = tuple[str, ...]
 ChainKey = tuple[ObjectId, str | None]

@@ -14,10 +14,10 @@ from enum import Enum
 from typing import ClassVar, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import NoteChange
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
+from namespace_server.durations import elapsed_clock
 
 
 class CreateMode(Enum):

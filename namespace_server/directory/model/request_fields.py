@@ -14,8 +14,7 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, Unsup
 from lance_core.format.refs import check_branch_name, check_tag_name
 from namespace_server.directory.model import naming_rules
 from namespace_server.directory.model.errors import shown
-from namespace_server.directory.model.integers import MAX_INT64, is_int64
-from namespace_server.directory.model.limits import Limits, utf8_length
+from namespace_server.directory.model.limits import MAX_INT64, Limits, is_int64, utf8_length
 from namespace_server.directory.model.object_ids import ObjectId
 
 Request = Mapping[str, object]

@@ -10,8 +10,8 @@ import orjson
 
 from lance_core.errors import StorageError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.root_layout import BACKUP_NOTE
+from namespace_server.durations import elapsed_clock
 
 logger = logging.getLogger(__name__)
 

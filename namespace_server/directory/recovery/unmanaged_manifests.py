@@ -30,13 +30,13 @@ from namespace_server.directory.manifests.committed_transactions import Committe
 from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.manifests.quarantine import QuarantinedFile, parsed
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.recommits import Recommits, Unmanaged
+from namespace_server.durations import elapsed_clock
 from namespace_server.observability.observation import SILENT, Observer
 
 logger = logging.getLogger(__name__)

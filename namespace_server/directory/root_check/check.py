@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 
 from lance_core.errors import StorageError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.root_check.catalog import look_at_catalog
 from namespace_server.directory.root_check.exclusive_writes import check_exclusion, check_replacement
 from namespace_server.directory.root_check.probes import (
@@ -25,6 +24,7 @@ from namespace_server.directory.root_check.probes import (
 from namespace_server.directory.root_check.report import RootFinding, RootReport, told_by
 from namespace_server.directory.root_check.speed import Timing, clock_offset, measure
 from namespace_server.directory.root_check.workspace import Workspace
+from namespace_server.observability.observation import Progress, no_progress
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class RootCheck:
     """
 
     store: ObjectStore
-    progress: Progress = untold
+    progress: Progress = no_progress
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     slow: float = 0.5
     _findings: list[RootFinding] = field(default_factory=list, init=False)

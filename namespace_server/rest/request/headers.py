@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from lance_namespace.errors import InvalidInputError
 
-from namespace_server.directory.model.idempotency_key import check_idempotency_key
-from namespace_server.directory.model.integers import MAX_INT64
+from namespace_server.directory.model.limits import MAX_INT64, check_idempotency_key
 from namespace_server.rest.header_names import CATALOG_VERSION, IDEMPOTENCY_KEY, LEAST_VERSION
 
 Headers = Mapping[bytes, bytes]

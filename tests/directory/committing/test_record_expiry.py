@@ -12,10 +12,10 @@ import pytest
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.committing import commit_loop
 from namespace_server.directory.committing.record_housekeeping import RecordRetention, find_expired
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, RecordState, changes_of
 from namespace_server.directory.model.errors import BatchTooOld
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.durations import elapsed_clock
 from tests.directory.tables import Ground
 from tests.storage.faults import FaultStore
 

@@ -16,8 +16,8 @@ from namespace_server.directory.gc import run
 from namespace_server.directory.gc.delete import Budget, Deleter
 from namespace_server.directory.gc.plan import StoredRuns, list_runs, unfinished_plans
 from namespace_server.directory.gc.run import Collector
-from namespace_server.directory.model.progress import untold
 from namespace_server.directory.model.root_layout import GC_RUNS
+from namespace_server.observability.observation import no_progress
 from tests.directory.gc.collecting import collect, forget_history, let_pass
 from tests.directory.gc.test_collect_tables import T, delete_versions, two
 from tests.directory.tables import Ground
@@ -63,7 +63,7 @@ def late_tag(ground: Ground) -> Callable[[], None]:
 def carry_out(ground: Ground, plans: list[str]) -> None:
     store = LocalStore(ground.root, "none")
     newest = ground.catalog.table.refresh_by_listing()
-    Deleter(store, newest, "", Budget(), untold).carry_out(plans)
+    Deleter(store, newest, "", Budget(), no_progress).carry_out(plans)
 
 
 @pytest.mark.parametrize("other", ["looks", "goes on with the same plan", "has a plan of its own"])

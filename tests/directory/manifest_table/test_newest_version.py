@@ -24,9 +24,9 @@ from namespace_server.directory.manifest_table.flip import FlipClaimed, FlipComm
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion
 from namespace_server.directory.manifest_table.snapshots import changes_to
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.elapsed import elapsed_clock
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
 from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS, NEWEST_VERSION_NOTE
+from namespace_server.durations import elapsed_clock
 from tests.directory.flipping import claim_and_prove, flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from namespace_server.directory.model.idempotency_key import check_idempotency_key
+from namespace_server.directory.model.limits import check_idempotency_key
 
 
 @pytest.mark.parametrize("key", ["k", " ", "~" * 255, "a key / of ours"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from namespace_server.directory.model.entries import NO_PROPERTIES, VersionEntry, digest_path
-from namespace_server.directory.model.integers import MAX_INT64
+from namespace_server.directory.model.limits import MAX_INT64
 from namespace_server.directory.model.object_ids import ObjectId
 
 NOT_STORED: Final = -1
