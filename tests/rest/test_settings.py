@@ -45,11 +45,7 @@ def test_maps_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANCE_NAMESPACE_STORAGE__REGION", "eu")
     settings = load_settings(None, root="s3://bucket/catalog")
     assert settings.authenticator.principal({b"x-api-key": b"first-secret"}) == "ann"
-    assert settings.namespace_properties() == {
-        "root": "s3://bucket/catalog",
-        "durability": "fsync",
-        "storage.region": "eu",
-    }
+    assert settings.catalog == read_properties({"root": "s3://bucket/catalog", "storage.region": "eu"})
 
 
 def test_keys_are_not_shown(config: Path) -> None:
