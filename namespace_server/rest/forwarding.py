@@ -15,8 +15,8 @@ correctness:
 * It goes with the credentials of its client, and is never forwarded a second time: the server that receives it commits
   it, or refuses it (421) if another one commits.
 
-The HTTP client is aiohttp, which no other part of the server needs: httpx, the client of the other parts, takes ten to
-twenty times its processor time for a request (note 025), and half of the changes of two servers pass here.
+The HTTP client is aiohttp, which is a dependency of the server for this module alone: with 32 requests at one time
+httpx takes 3 to 5 ms of processor time for each, aiohttp 0.1 to 0.2 ms, and a batch takes less than 1 ms (note 025).
 """
 
 from __future__ import annotations

@@ -21,9 +21,11 @@ _REMOVED: Final = _Removed()
 class LayeredMap(Generic[K, V]):
     """A dictionary (`base`) that all versions share and nothing changes, under a persistent map of the changes since.
 
-    `set` and `delete` give a new map in O(log c) after c changes. A base of a million entries is built in a third of
-    the time that a persistent map takes, and a lookup in it misses the processor's caches less often. Keys and values
-    of the base that were replaced or deleted stay in memory for as long as the map does. No value is None.
+    `set` and `delete` give a new map in O(log c) after c changes. No value is None.
+
+    An `immutables.Map` alone would do. With it a million tables are loaded in 2.6 s of processor time, with this in
+    1.3 s, and a lookup takes 1.3 µs in place of 0.6. The price is that keys and values of the base which were replaced
+    or deleted stay in memory for as long as the map does: at most once for each entry that was loaded.
     """
 
     __slots__ = ("_base", "_changes", "_size")
