@@ -152,7 +152,7 @@ KINDS: Final = {
     "index-damaged": _Kind(Severity.WARNING, "make the index again, or restore the file from a backup: queries fail"),
     "reference-unreadable": _Kind(Severity.WARNING, "restore the file from a backup, or remove it and make it again"),
     "tag-without-version": _Kind(Severity.WARNING, "delete the tag, or let it name another version"),
-    BRANCH_DELETED: _Kind(Severity.NOTE, "its rows go when the branch is next asked for, or with a collection"),
+    BRANCH_DELETED: _Kind(Severity.NOTE, "its rows go when the branch is next asked for, or with gc"),
     "branch-reference-missing": _Kind(
         Severity.WARNING, "run with --repair, or let a server run: the reference is written", repairable=True
     ),

@@ -1,7 +1,7 @@
 """Fresh or live: a commit names no file that a garbage collection may remove (rule G2).
 
 A file that was written before the effective horizon of its location, and that no version in the catalog names, is
-garbage: it may stand in the plan of a collection at any later time.
+garbage: it may stand in the plan of a garbage collection at any later time.
 """
 
 from __future__ import annotations
