@@ -197,8 +197,12 @@ class CommitLoop:
         """
         rows = rows_to_promote([pending.batch for pending in waiting], snapshot, around.found)
         rows = [row for row in rows if not self._promoter.is_promoted(row, snapshot)]
-        if rows:
+        if not rows:
+            return
+        try:
             self._promoter.promote(rows, snapshot)
+        except Exception:  # it must not fail the other batches of the group
+            logger.exception("what batches build on or remove is not promoted")
 
     def _plan(
         self,

@@ -10,8 +10,10 @@ import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidInputError,
+    ServiceUnavailableError,
 )
 
+from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from tests.directory.breaking import T, is_flip, is_promotion, once, stage_by_uri
 from tests.directory.tables import Ground, rows
@@ -319,3 +321,25 @@ def test_an_internal_error_in_one_batch_fails_that_batch_alone(ground: Ground, m
     assert type(broken).__name__ == "InternalError"
     assert type(fine).__name__ == "Answer"
     assert ground.head(T) == 1
+
+
+def test_an_internal_error_of_promotion_fails_the_batch_alone_that_builds_on_it(
+    broken: Ground, faults: FaultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults.fail(Fault.CRASH_BEFORE, when=is_promotion)
+    with pytest.raises(Crashed):
+        broken.batch(broken.stage(T, rows(3, 4)))
+    fresh = broken.again()
+    calls = [
+        fresh.namespace.prepare("batch_commit_tables", {"operations": [fresh.transaction(T, rows(4, 5))]}),
+        fresh.namespace.prepare("declare_table", {"id": ["g", "n"]}),
+    ]
+    with monkeypatch.context() as failing:
+        failing.setattr(Promoter, "_promote_one", lambda *_: 1 // 0)
+        on_top, apart = fresh.namespace.commit(calls)
+
+    assert isinstance(on_top, ServiceUnavailableError)
+    assert "nothing was done" in str(on_top)
+    assert type(apart).__name__ == "Answer"
+    fresh.namespace.commit(calls[:1])
+    assert fresh.ids(T) == [0, 1, 2, 3, 4]
