@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import lance
+import pyarrow as pa
 import pytest
 from lance.namespace import RestNamespace
 from lance_namespace import DeclareTableRequest, DropTableRequest
@@ -229,9 +232,21 @@ def test_a_failing_job_discards_the_files_of_all_jobs(social: Social) -> None:
 def test_the_error_of_a_failed_job_names_the_command_that_lists_what_it_left(social: Social) -> None:
     """The first partition is staged when the second one fails; only its task knows the name of its file."""
     social.load()
-    spread = social.spark.range(2, numPartitions=2).selectExpr(
-        "id + 10 AS id", "IF(id = 1, CAST(raise_error('bad record') AS STRING), 'p') AS name"
-    )
+    there = social.files()
+    root = Path(urlsplit(social.catalog.state().root).path)
+    pattern = f"*_{social.namespace[0]}$person/data/*.lance"
+
+    def failing_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Fail in the second partition, as soon as the file of the first one is there."""
+        for batch in batches:
+            if batch.column("id").to_pylist() == [1]:
+                until = time.monotonic() + 60
+                while set(root.glob(pattern)) <= there and time.monotonic() < until:
+                    time.sleep(0.02)
+                raise ValueError("bad record")
+            yield pa.record_batch({"id": batch.column("id"), "name": ["p"] * len(batch)})
+
+    spread = social.spark.range(2, numPartitions=2).mapInArrow(failing_late, "id long, name string")
     with pytest.raises(StagingFailed) as caught, social.write(driver_bytes=0) as tx:
         tx.append("person", spread)
         tx.append("knows", social.pairs((3, 1)))
@@ -245,7 +260,6 @@ def test_the_error_of_a_failed_job_names_the_command_that_lists_what_it_left(soc
         tx.append("absent", spread)
     [note] = first.value.__notes__
     assert note.endswith("`lance-namespace gc ROOT --dry-run` lists them")
-    root = Path(urlsplit(social.catalog.state().root).path)
     report = check_and_remove(root, *([*social.namespace, table] for table in ("person", "knows")))
     assert {(orphan.table, orphan.kind) for orphan in report.orphans if orphan.table} == {(name, "data file")}
     assert social.people_now() == {1: "p1", 2: "p2", 3: "p3"}
