@@ -130,7 +130,7 @@ class FoundTable:
     Attributes:
         state: The table, None if there is none.
         adopted_in: A newer catalog version, in which the versions that others committed around the catalog above this
-            one are adopted; None if there are none, or the server does not tell.
+            one are adopted; None if there are none, or the server does not answer it.
     """
 
     state: TableState | None
@@ -292,7 +292,7 @@ class CatalogAccess:
         """The kept catalog versions, newest first, with the batches that made them.
 
         Args:
-            below: A catalog version; only those before it are told.
+            below: A catalog version; only those before it are returned.
             page: How many are asked for at once.
         """
         first: Json = {} if below is None else {"page_token": str(below)}

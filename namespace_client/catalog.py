@@ -171,7 +171,7 @@ class Catalog(CatalogChanges):
 
         Args:
             limit: How many at most, all if None.
-            below: A catalog version; only those before it are told.
+            below: A catalog version; only those before it are returned.
         """
         page = None if limit is None else min(limit, _HISTORY_PAGE)
         return CatalogHistory(islice(self.access.history(below=below, page=page), limit))
@@ -236,7 +236,7 @@ class Catalog(CatalogChanges):
             reason: Text that is kept with it.
 
         Returns:
-            The catalog version that is pinned; None if the server did not tell it.
+            The catalog version that is pinned; None if the server did not answer it.
 
         Raises:
             CommitRejected: The catalog refused it: with code 11 if the version is not kept.

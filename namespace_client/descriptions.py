@@ -54,9 +54,9 @@ class IndexDescription:
     Attributes:
         name: Its name.
         columns: Paths of the columns that it is over.
-        kind: Kind of the index: `BTree`, `Vector`, `Inverted`; None if the table does not tell.
+        kind: Kind of the index: `BTree`, `Vector`, `Inverted`; None if the table does not state it.
         rows: Rows of the table that it covers.
-        bytes: Size of its files, None if the table does not tell.
+        bytes: Size of its files, None if the table does not state it.
     """
 
     name: str
@@ -78,7 +78,7 @@ class TableDescription:
         committed_at: When the version was committed.
         schema: Arrow schema.
         rows: Number of rows.
-        bytes: Size of the data files of the version, None if a file does not tell its size.
+        bytes: Size of the data files of the version, None if the size of a file is not stated.
         fragments: Number of fragments.
         indices: Its indices, by name.
         tags: The tags of the table by name. Empty in a view of an earlier catalog version: they have no history.

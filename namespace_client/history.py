@@ -81,7 +81,7 @@ class CatalogBatch:
         transaction_id: Id of the batch.
         message: Text that was sent with it.
         principal: The principal that sent it, None if the server knows no principals.
-        changes: Its changes, in order, without assertions; at most the first 200. Empty if the history does not tell.
+        changes: Its changes, in order, without assertions; at most the first 200. Empty if the history lacks them.
         num_changes: Number of all its changes.
     """
 
@@ -135,7 +135,7 @@ class CatalogVersion:
         )
 
     def may_have_changed(self, table: TableId) -> bool:
-        """Whether this version can have changed a table or one of its branches. False only where the history tells all.
+        """Whether this version can have changed a table or one of its branches. False only if the history is complete.
 
         What a server does to its own rows changes no table: it removes those of versions and branches that are gone.
         """
@@ -162,8 +162,8 @@ class CatalogHistory(list[CatalogVersion]):
                 changes = "made without the catalog" if entry.unmanaged else "the server's own rows"
                 yield str(entry.version), when(entry.committed_at), "", "", _listed(entry.adopted, 0) or changes
             for batch in entry.batches:
-                told = (batch.message or "", batch.principal or "", _listed(batch.changes, batch.num_changes))
-                yield str(entry.version), when(entry.committed_at), *told
+                row = (batch.message or "", batch.principal or "", _listed(batch.changes, batch.num_changes))
+                yield str(entry.version), when(entry.committed_at), *row
 
 
 def _listed(changes: Sequence[CatalogChange], count: int) -> str:

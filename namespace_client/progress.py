@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from table_data.arrow.sources import rows_of
 
 Tell = Callable[[int, int | None], None]
-"""Is told the number of rows that were taken so far, and how many there are, None if that is not known."""
+"""Called with the number of rows that were taken so far, and how many there are, None if that is not known."""
 _ROWS_AT_ONCE: Final = 65_536
 
 
@@ -34,7 +34,7 @@ def with_progress(data: Any, label: str = "rows", *, tell: Tell | None = None) -
         data: Arrow data, a DataFrame of pandas or polars, a list of dicts, a dict of columns, or an iterator of record
             batches.
         label: Text beside the bar.
-        tell: What is called with the numbers instead, in the thread that takes the rows.
+        tell: A callback that gets the numbers instead, in the thread that takes the rows.
 
     Raises:
         InvalidCall: The rows have another type.

@@ -11,7 +11,7 @@ from namespace_client.errors import AccessRefused, CommitRejected, Conflict, Ret
 from table_data.batch_operations import TableId, TableState
 from table_data.requests.field_paths import dotted
 
-_MOST_TOLD: Final = 100
+_MOST_VERSIONS: Final = 100
 """Catalog versions whose history is asked for at once."""
 
 
@@ -90,24 +90,24 @@ class MovingReadPoint:
         return True
 
     def _perhaps_changed(self, version: int) -> list[tuple[TableId, str | None]]:
-        """What was opened, without what did not change up to a newer catalog version as its history tells.
+        """The opened tables that may have changed up to a newer catalog version, by its history.
 
         To compare all of it would take n * n requests for n tables, if each of them was made around the catalog.
         """
         made, opened = version - self.version, list(self._opened)
-        if not opened or made > _MOST_TOLD:
+        if not opened or made > _MOST_VERSIONS:
             return opened
         try:
-            told = list(islice(self._access.history(below=version + 1, page=made), made))
+            versions = list(islice(self._access.history(below=version + 1, page=made), made))
         except (CommitRejected, AccessRefused):
             return opened
-        if [each.version for each in told] != list(range(version, self.version, -1)):
+        if [each.version for each in versions] != list(range(version, self.version, -1)):
             return opened
-        return [key for key in opened if any(each.may_have_changed(key[0]) for each in told)]
+        return [key for key in opened if any(each.may_have_changed(key[0]) for each in versions)]
 
 
 def _content(state: TableState | None) -> object:
-    """What a state says of the table. Storage options are issued anew for each answer."""
+    """The parts of a state that describe the table. Storage options are issued anew for each answer."""
     return None if state is None else (state.uri, state.version, state.identity, dict(state.properties))
 
 

@@ -268,7 +268,7 @@ class CatalogView(CatalogReads):
     """The catalog at one version, read-only. Made by `Catalog.at`.
 
     Its reads are of one moment, however long it is used: as long as the version is kept. `Catalog.keeping` and pins
-    keep one longer. Tags have no history: `tag=` finds those of now, and `describe` tells neither tags nor branches.
+    keep one longer. Tags have no history: `tag=` finds those of now, and `describe` returns neither tags nor branches.
 
     Attributes:
         version: The catalog version.

@@ -162,7 +162,7 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Annotated[list[Network], Items] = Field(
         default_factory=list,
-        description="Addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` tells the address of the "
+        description="Addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` has the address of the "
         "client, for the log and for `max_wrong_keys`.",
     )
     insecure: bool = Field(default=False, description="Listen beyond loopback without API keys.")

@@ -16,7 +16,7 @@ from namespace_server.observability.metrics.measures import PREFIX, ServerMetric
 from namespace_server.observability.observation import (
     CacheState,
     CatalogFigures,
-    CollectionRun,
+    GcRun,
     JobState,
     PoolState,
     ServerState,
@@ -36,7 +36,7 @@ def example_metrics() -> ServerMetrics:
         pass
     metrics.conflict("append", "overwrite")
     metrics.flip("committed", 1)
-    metrics.collection(CollectionRun(True, 1.0))
+    metrics.garbage_collection(GcRun(True, 1.0))
     catalog = CatalogFigures(1, 1.0, 1.0, 0.0, 0.0, 1, {"table": 1}, 0, 0, {"responses": CacheState(0, 0, 0)}, 0.0, 1.0)
     jobs = {"recovery": JobState(runs=1, ended_at=1.0)}
     metrics.watch(lambda: ServerState(catalog, pools={"change": PoolState(0, 0, 0, 0)}, jobs=jobs))

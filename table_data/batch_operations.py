@@ -20,7 +20,7 @@ DELIMITER = "$"
 
 @dataclass(frozen=True, slots=True)
 class VersionIdentity:
-    """What tells a version from another one that has, or had, its place and number.
+    """The identity of a version among others that have, or had, its place and number.
 
     There are such versions where a branch is deleted and made again, and where other files replace those of a table
     that is not registered.
@@ -35,7 +35,7 @@ class VersionIdentity:
 
     @classmethod
     def of(cls, version: Mapping[str, object]) -> VersionIdentity | None:
-        """What a TableVersion of the catalog tells; None if it does not tell the hash, as of rows of stock writers."""
+        """The identity in a TableVersion of the catalog; None if it lacks the hash, as rows of stock writers do."""
         sha256, committed_ms = version.get("manifest_sha256"), version.get("timestamp_millis")
         return cls(sha256, committed_ms) if isinstance(sha256, str) and isinstance(committed_ms, int) else None
 
@@ -90,9 +90,8 @@ class TransactionCommit:
     """Operation of a batch: commit a Lance transaction, rebased onto the head by the catalog.
 
     With `stable_row_ids` the rows of a first version keep their ids; `data_storage_version` is the format of its data
-    files, if it has none that tell. `location` is the expected URI of the table: a table that was dropped and created
-    again has another one. `manifest_sha256` is the SHA-256 of the manifest that the
-    transaction was computed on.
+    files, if it has none that state it. `location` is the expected URI of the table: a table that was dropped and
+    created again has another one. `manifest_sha256` is the SHA-256 of the manifest that the transaction was computed on.
     """
 
     id: TableId

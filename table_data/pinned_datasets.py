@@ -15,7 +15,7 @@ from table_data.pylance_errors import explained
 from table_data.staging.handles import ReadOnlyTable, session_of
 
 _EXPIRES: Final = "expires_at_millis"
-"""The storage option that tells when the others end."""
+"""The storage option that states when the others end."""
 _MILLISECOND: Final = 1_000_000
 
 

@@ -6,7 +6,7 @@ A commit may happen between two looks, so files are always listed before manifes
     survey_removed   lists the files of a table that is gone as a whole, and keeps those that others may name
     read_again       reads the manifests that were written meanwhile, and drops what they name
 
-One listing tells all of a table that has few files. Of one that has many, manifests are listed for themselves: the
+One listing has all of a table with few files. Of one that has many, manifests are listed for themselves: the
 first time to save memory, since what they name need not be kept.
 
 Of a table whose files were listed before, and were all named (`KnownFiles`), only the manifests are read that were
@@ -34,7 +34,7 @@ from lance_core.versions import find_contents
 _MANIFESTS: Final = frozenset({FileKind.MANIFEST, FileKind.STAGED, FileKind.NESTED})
 _MANIFEST: Final = FileRole(FileKind.MANIFEST)
 _MANY: Final = 1_000
-"""Files of a table that are not listed only to find its manifests. A service tells as many in one answer."""
+"""Files of a table that are not listed only to find its manifests. A service lists as many in one answer."""
 _READ_AT_ONCE: Final = 64
 _READINGS: Final = 3
 """Readings of a directory in which manifests vanish between listing and reading."""
@@ -326,7 +326,7 @@ class FileSurvey:
     def read_staging(self, location: str, roles: Roles = role_of) -> None:
         """Read the staged manifests and compaction clones of a table, or with '' those of the root of the store.
 
-        What they name is no longer unnamed. `roles` tells what a file is by its key relative to `location`. Raises
+        What they name is no longer unnamed. `roles` gives the role of a file by its key relative to `location`. Raises
         `StorageError`.
         """
         found = self._listed(location, join_key(location, STAGING_DIRECTORY), roles)

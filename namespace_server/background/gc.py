@@ -1,6 +1,6 @@
 """Garbage collections of a catalog, each in a process of its own.
 
-A collection reads the manifests of each table that changed and parses them, which would hold the interpreter of the
+It reads the manifests of each table that changed and parses them, which would hold the interpreter of the
 server. Its process can be ended at any moment: the next one goes on.
 """
 
@@ -21,25 +21,25 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.background.periods import Periods
 from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.model.root_layout import GC_PERIODS
-from namespace_server.observability.observation import SILENT, CollectionRun, Observer
+from namespace_server.observability.observation import SILENT, GcRun, Observer
 from namespace_server.read_only import NEVER_READ_ONLY
 
 _log = logging.getLogger(__name__)
 
 _LOOK: Final = 600.0
-"""Seconds from the start of a server to its first look whether a collection is due, and between two looks."""
+"""Seconds from the start of a server to its first look whether a garbage collection is due, and between two looks."""
 _PAUSE: Final = 0.25
-"""Seconds between two looks whether a collection that is under way is to end."""
+"""Seconds between two looks whether a garbage collection under way is to end."""
 _LAST_SECONDS: Final = 10.0
-"""Seconds that a collection is given to end when it is told to; then it is killed."""
+"""Seconds that a garbage collection is given to end after SIGTERM; then it is killed."""
 NICENESS: Final = 19
-"""Of the process of a collection: it takes what others leave."""
+"""Of the process of a garbage collection: it gets the processor time that others leave."""
 _LAST_WORDS: Final = 2_000
 
 
 @dataclass(slots=True)
 class GarbageCollection:
-    """A job that collects once in each period of `interval` seconds, in one of the servers on a root.
+    """A job that collects garbage once in each period of `interval` seconds, in one of the servers on a root.
 
     Attributes:
         store: The root of the catalog.
@@ -47,7 +47,7 @@ class GarbageCollection:
         arguments: The arguments of the command `gc`.
         environment: Its environment variables, over those of this process. Secrets belong here.
         look: Seconds between two looks whether one is due, and to the first one.
-        observer: Is told of each collection that ends.
+        observer: Gets the result of each garbage collection that ends.
         paused: Whether none is to run now. One that is under way is ended.
     """
 
@@ -93,29 +93,27 @@ class GarbageCollection:
         output, errors = ended
         report = _parsed(output)
         if report is None:
-            _log.warning("collection failed with status %d: %s", process.returncode, errors[-_LAST_WORDS:].strip())
-            self.observer.collection(CollectionRun(None, time.monotonic() - began))
+            _log.warning("gc failed with status %d: %s", process.returncode, errors[-_LAST_WORDS:].strip())
+            self.observer.garbage_collection(GcRun(None, time.monotonic() - began))
             return JobResult.FAILED
-        self._tell(report, time.monotonic() - began)
+        self._log_report(report, time.monotonic() - began)
         return JobResult.DONE
 
-    def _tell(self, report: Mapping[str, Any], seconds: float) -> None:
+    def _log_report(self, report: Mapping[str, Any], seconds: float) -> None:
         removed = {reason: found["files"] for reason, found in report["removed"].items()}
         size = sum(found["size"] for found in report["removed"].values())
-        _log.info("collection: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
+        _log.info("gc: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
         for location, problem in report["not_judged"].items():
-            _log.warning("collection: the table at %s was left alone: %s", location, problem)
+            _log.warning("gc: the table at %s was not judged: %s", location, problem)
         if report["refused"]:
             path, problem = next(iter(report["refused"].items()))
-            _log.warning(
-                "collection: %d objects were not removed, the first is %s: %s", len(report["refused"]), path, problem
-            )
-        self.observer.collection(
-            CollectionRun(report["complete"], seconds, sum(removed.values()), size, len(report["not_judged"]))
+            _log.warning("gc: %d objects were not removed, the first is %s: %s", len(report["refused"]), path, problem)
+        self.observer.garbage_collection(
+            GcRun(report["complete"], seconds, sum(removed.values()), size, len(report["not_judged"]))
         )
 
     def _await(self, process: subprocess.Popen[str], stopping: threading.Event) -> tuple[str, str] | None:
-        """What a collection wrote until its end; None if it was ended because none is to run now."""
+        """Output and errors of a garbage collection; None if it was ended because none is to run now."""
         while True:
             try:
                 return process.communicate(timeout=_PAUSE)
@@ -123,7 +121,7 @@ class GarbageCollection:
                 if not stopping.is_set() and not self.paused():
                     continue
             if not stopping.is_set():
-                _log.info("collection: ended, the server is read-only; the next one goes on")
+                _log.info("gc: ended, the server is read-only; the next one goes on")
             process.terminate()
             try:
                 process.communicate(timeout=_LAST_SECONDS)
@@ -134,7 +132,7 @@ class GarbageCollection:
 
 
 def _parsed(output: str) -> dict[str, Any] | None:
-    """The report of a collection; None if its process died before it was written as a whole."""
+    """The report of a garbage collection; None if its process died before it was written as a whole."""
     try:
         return cast("dict[str, Any]", json.loads(output))
     except ValueError:

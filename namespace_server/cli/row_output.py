@@ -90,7 +90,7 @@ def _first(values: list[Any] | tuple[Any, ...]) -> Iterator[str]:
 def batches_with_progress(
     batches: Iterable[pa.RecordBatch], progress: Any, phase: str, total: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """The batches, while `progress` is told how many rows went by."""
+    """The batches; `progress` is called with the number of rows that went by."""
     done = 0
     progress(phase, done, total, "rows")
     for batch in batches:

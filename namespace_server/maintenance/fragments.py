@@ -25,7 +25,7 @@ class FragmentPlan:
     Attributes:
         small: Fragments that it joins with neighbours.
         deleted: Fragments that it rewrites because many of their rows are deleted.
-        size: Bytes of their data files, as far as the manifest tells.
+        size: Bytes of their data files, as far as the manifest states them.
         target_rows: Rows of a new fragment.
         reserved: Fragment ids that the new fragments may take, if an index covers some of the old ones; else 0.
     """

@@ -123,7 +123,7 @@ class Maintenance:
         defaults: Properties of tables that have none themselves.
         now: The time in seconds since the epoch.
         stopped: Whether the run is to end after the commit that is under way.
-        progress: Told the tables that are looked at.
+        progress: Called with the number of tables that were looked at.
     """
 
     store: ObjectStore

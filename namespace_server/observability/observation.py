@@ -34,8 +34,8 @@ def _ignore(_seconds: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionRun:
-    """A collection of garbage that a server started and saw to its end.
+class GcRun:
+    """A garbage collection that a server started and saw to its end.
 
     `complete` is None if it failed. `left` is the number of tables that it could not judge.
     """
@@ -48,13 +48,13 @@ class CollectionRun:
 
 
 class Observer:
-    """Is told of the work on one catalog, by any thread. This one ignores it; subclasses measure.
+    """Receives what happens on one catalog, from any thread. This one ignores it; subclasses measure.
 
     No method raises, blocks, or learns names of tables or principals.
     """
 
     def storage_calls(self, kind: str, outcome: str) -> Callable[[float], None]:
-        """What is told the seconds of each call of the object store; see `lance_core.storage.wrappers.metered`."""
+        """The callback for the seconds of each call of the object store; see `lance_core.storage.wrappers.metered`."""
         del kind, outcome
         return _ignore
 
@@ -92,8 +92,8 @@ class Observer:
     def recommitted(self, *, there: bool) -> None:
         """A quarantined commit is in its table again; or it is not, and stays in quarantine with a report."""
 
-    def collection(self, run: CollectionRun) -> None:
-        """A collection of garbage has ended."""
+    def garbage_collection(self, run: GcRun) -> None:
+        """A garbage collection has ended."""
 
 
 SILENT: Final = Observer()

@@ -22,9 +22,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from namespace_server.observability.observation import (
     BatchOutcome,
-    CollectionRun,
     FlipOutcome,
     ForwardingOutcome,
+    GcRun,
     Observer,
     RequestTracing,
     Step,
@@ -160,9 +160,9 @@ class Tracing(RequestTracing):
         """See `Observer`."""
         self._observer.quarantined()
 
-    def collection(self, run: CollectionRun) -> None:
+    def garbage_collection(self, run: GcRun) -> None:
         """See `Observer`."""
-        self._observer.collection(run)
+        self._observer.garbage_collection(run)
 
 
 _CONTEXT: Final = ("traceparent", "tracestate")

@@ -245,7 +245,7 @@ def answers_404_for_a_namespace(t: Trial) -> None:
 
 @checks("table_exists", Promise.VERSIONS, "TableExistsRequest.version")
 def tells_whether_a_version_exists(t: Trial) -> None:
-    """With a version the answer tells whether the table has that version."""
+    """With a version the answer says whether the table has that version."""
     made = t.table(versions=2)
     t.call("table_exists", made, {"version": 2}).ok()
     t.call("table_exists", made, {"version": 99}).refused(11)

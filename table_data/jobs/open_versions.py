@@ -15,7 +15,7 @@ _MOST: Final = 8
 class OpenVersions:
     """The last few versions that changes made: their manifests, and their datasets in pylance. Not thread-safe.
 
-    Versions are told apart by their identity, never by a number alone.
+    Versions are distinguished by their identity, never by a number alone.
     """
 
     def __init__(self) -> None:

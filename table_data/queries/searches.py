@@ -12,7 +12,7 @@ from table_data.errors import InvalidCall
 def search_options(schema: pa.Schema, query: Any, column: str | None, k: int) -> tuple[dict[str, Any], str]:
     """The arguments of `lance.LanceDataset.to_table`, and the column of the result by which it is sorted.
 
-    `query` is a vector, or words. Raises `InvalidCall` where the column is not told and cannot be guessed.
+    `query` is a vector, or words. Raises `InvalidCall` where the column is not given and cannot be guessed.
     """
     if k < 1:
         raise InvalidCall(f"k: expected at least 1, found {k}")

@@ -362,14 +362,14 @@ def test_a_dry_run_of_gc_lists_the_files_that_nothing_names(tmp_path: Path) -> N
     path = f"{table.name}/data/{fragment.files[0].path}"
     young = run("gc", str(root), "--dry-run")
     assert (young.returncode, young.stderr) == (0, "")
-    assert "too young to tell: g$t: 1 file, " in young.stdout
+    assert "too young to judge: g$t: 1 file, " in young.stdout
     assert "versions from 1 on are kept: 0 files, 0 bytes would go" in young.stdout
     moment = time.time() - 20 * 86_400
     os.utime(root / path, (moment, moment))
     listed = run("gc", str(root), "--dry-run", "--table", "g$t").stdout.splitlines()
     assert listed[0].startswith(f"orphan: g$t  {path}  ")
     assert listed[0].endswith("data file: named by no manifest")
-    assert run("gc", str(root), "--dry-run", "--older-than", "30d").stdout.startswith("too young to tell: g$t: 1 file")
+    assert run("gc", str(root), "--dry-run", "--older-than", "30d").stdout.startswith("too young to judge: g$t: 1 file")
     found = json.loads(run("gc", str(root), "--dry-run", "--json").stdout)
     [orphan] = found["orphans"]
     size = (root / path).stat().st_size

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
-from namespace_server.observability.observation import CollectionRun
+from namespace_server.observability.observation import GcRun
 from namespace_server.rest.identity import Authenticator
 from scripts import generate_metrics
 from tests.rest.conftest import EchoCatalog, RunningServer, Serve
@@ -135,9 +135,9 @@ def test_a_server_that_measures_nothing_has_none(serve: Serve) -> None:
 
 def test_collections() -> None:
     metrics = ServerMetrics()
-    metrics.collection(CollectionRun(True, 2.5, 3, 70, 0))
-    metrics.collection(CollectionRun(False, 1.5, 1, 7, 2))
-    metrics.collection(CollectionRun(None, 0.5))
+    metrics.garbage_collection(GcRun(True, 2.5, 3, 70, 0))
+    metrics.garbage_collection(GcRun(False, 1.5, 1, 7, 2))
+    metrics.garbage_collection(GcRun(None, 0.5))
     seen = Scraped(metrics.exposition().decode())
     assert [seen("collections_total", outcome=each) for each in ("complete", "partial", "failed")] == [1, 1, 1]
     assert (seen("collected_files_total"), seen("collected_bytes_total")) == (4, 77)

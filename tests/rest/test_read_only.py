@@ -22,7 +22,7 @@ from namespace_server.background.scheduler import JobResult, Scheduler
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
-from namespace_server.observability.observation import CollectionRun, Observer
+from namespace_server.observability.observation import GcRun, Observer
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from tests.rest.conftest import EchoCatalog, RunningServer
@@ -118,9 +118,9 @@ def test_a_collection_that_runs_is_ended_and_none_begins(tmp_path: Path, monkeyp
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", sleep_instead)
-    ended: list[CollectionRun] = []
+    ended: list[GcRun] = []
     observer = Observer()
-    monkeypatch.setattr(observer, "collection", ended.append)
+    monkeypatch.setattr(observer, "garbage_collection", ended.append)
     file = tmp_path / "read-only"
     file.touch()
     switch = ReadOnlySwitch(file=file)

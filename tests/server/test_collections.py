@@ -107,7 +107,7 @@ def running(root: Path) -> Iterator[Scheduler]:
 def test_a_server_collects_once_in_a_period(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     with running(root) as first:
-        while "collection: removed" not in caplog.text:
+        while "gc: removed" not in caplog.text:
             time.sleep(0.01)
         collected = version(root)
         second = job(root)
@@ -123,7 +123,7 @@ def test_a_collection_that_fails_is_told(tmp_path: Path, caplog: pytest.LogCaptu
     with running(tmp_path) as scheduler:
         while not scheduler.states()["gc"].failures:
             time.sleep(0.01)
-    assert "collection failed" in caplog.text
+    assert "gc failed" in caplog.text
     assert "expected a catalog, found none" in caplog.text
 
 
@@ -136,7 +136,7 @@ def test_a_process_that_dies_while_it_reports_is_told(
     program.chmod(0o755)
     monkeypatch.setattr("namespace_server.background.gc.sys", SimpleNamespace(executable=str(program)))
     assert job(tmp_path).collect(threading.Event()) is JobResult.FAILED
-    assert "collection failed with status 137: killed" in caplog.text
+    assert "gc failed with status 137: killed" in caplog.text
 
 
 def test_a_collection_tells_what_it_did_not_judge_or_remove(root: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -145,7 +145,7 @@ def test_a_collection_tells_what_it_did_not_judge_or_remove(root: Path, caplog: 
     [written] = (table / "_versions").glob("*.manifest")
     written.unlink()
     assert job(root).collect(threading.Event()) is JobResult.DONE
-    assert f"collection: the table at {table.name} was left alone: version 1 of g$t" in caplog.text
+    assert f"gc: the table at {table.name} was not judged: version 1 of g$t" in caplog.text
     assert lost_file(root).exists()
 
 

@@ -25,7 +25,7 @@ class ArrowRows:
 
     Attributes:
         schema: Its columns.
-        rows: The number of its rows if the file tells it, else 0.
+        rows: The number of its rows if the file states it, else 0.
     """
 
     def __init__(self, source: RowSource) -> None:

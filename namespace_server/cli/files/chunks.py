@@ -47,7 +47,7 @@ def count_lines(data: bytes) -> int:
 
 
 def chunks(stream: ByteReader, last_end: Callable[[Chunk], int], line: int = 1) -> Iterator[Chunk]:
-    """The parts of a stream. `last_end` tells where the last whole row of a part ends, 0 if it has none.
+    """The parts of a stream. `last_end` gives the end of the last whole row of a part, 0 if it has none.
 
     What is left at the end is a part of its own. Raises `FileRefused` for a row of more than `LONGEST_ROW`.
     """

@@ -44,7 +44,7 @@ HEAD_BYTES: Final = 16
 
 
 def format_of(name: str, given: str | None = None) -> FileFormat:
-    """The format of a file, by its name unless it is given. Raises `FileRefused` if the name does not tell."""
+    """The format of a file, by its name unless it is given. Raises `FileRefused` if the name has none."""
     compression, end = compression_of(name), _end(name)
     found = _ENDS.get(end) if given is None else next((each for each in FORMATS if each == given), None)
     if found is None:

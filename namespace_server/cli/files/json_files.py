@@ -192,7 +192,7 @@ def _read_quickly(chunk: Chunk, quick: pa.Schema, schema: pa.Schema) -> pa.Table
 def _finished(found: pa.Array, kind: pa.DataType, is_tiny: Callable[[pa.DataType], bool]) -> pa.Array:
     """What pyarrow read, in the type of the column. Raises `ValueError` where it may not be exact.
 
-    `is_tiny` tells whether zeros can be numbers that are too small for a type.
+    `is_tiny`: whether zeros can be numbers that are too small for a type.
     """
     types = pa.types
     if isinstance(found, pa.ChunkedArray):
@@ -240,7 +240,7 @@ def _check_nulls(chunk: Chunk, table: pa.Table, field: pa.Field) -> None:
 
 
 def _shapes_of(table: pa.Table, chunk: Chunk) -> dict[str, Shape] | None:
-    """The shapes of what pyarrow read without being told types; None if numbers may have lost digits or signs."""
+    """The shapes of values that pyarrow read without given types; None if numbers may have lost digits or signs."""
     kinds = {kind for field in table.schema for kind in _leaf_types(field.type)}
     patterns = (_LONG_NUMBER, _TINY_NUMBERS[pa.float64()]) if pa.float64() in kinds else ()
     if any(pattern.search(chunk.data) for pattern in patterns):

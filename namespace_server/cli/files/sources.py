@@ -49,7 +49,7 @@ class RowSource:
         format: Its format.
         raw: Opens its bytes from the begin, for reads at any place: a file of pyarrow.
         state: What changes when the file does.
-        place: What tells it from other files, None for what is read once.
+        place: Its identity among other files; None for a source that is read once.
         partition: Columns that directories such as `year=2026` say, with the text of their value.
     """
 

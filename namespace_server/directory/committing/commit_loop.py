@@ -148,7 +148,7 @@ class CommitLoop:
                 continue
             with self._in_doubt(attempt):  # an exception from here on says nothing of the outcome (A3)
                 # Claim the slot of the next version by one conditional write: the commit point. A slot that is taken is
-                # lost, silence is not (F1): after a lost answer the newest version tells, so that is proved like a win.
+                # lost, silence is not (F1): after a lost answer the newest version decides; that is proved like a win.
                 claim = FlipCommitted(snapshot) if flip is None else self._table.claim(flip)
                 # Prove that the version is the newest, for its number may have been freed by a clean-up, and decide. On
                 # a bucket what the flip publishes may be promoted beside that (G7).

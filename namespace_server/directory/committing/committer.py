@@ -53,7 +53,7 @@ class Committer:
     """Commits batches in groups, without waiting for groups to form. Thread-safe.
 
     `last_commit` is the time, by `time.monotonic`, at which the last call of `commit` ended; 0.0 before the first one.
-    The `observer` is told of the steps, and of what became of each batch.
+    The `observer` receives the steps, and the outcome of each batch.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ def _is_undrop(batch: Batch) -> bool:
 
 
 def _sets_limit(batch: Batch) -> bool:
-    """Whether a batch sets a limit of time that its answer tells: the end of a pin or of an intent."""
+    """Whether a batch sets a limit of time that its answer states: the end of a pin or of an intent."""
     return any(
         isinstance(operation, RegisterIntent) or (isinstance(operation, SetPin) and operation.seconds is not None)
         for operation in batch.operations

@@ -99,13 +99,13 @@ class GroupAttempt:
     refused: Sequence[PlannedBatch] = ()
 
     def outline(self) -> FlipOutline:
-        """What the history will tell of the batches that this attempt commits."""
-        told = {
+        """The history's entry of the batches that this attempt commits."""
+        batches = {
             plan.batch.uuid: outline_of(plan.batch, ((made.entry, made.file.operation) for made in plan.published))
             for plan in self.plans
             if plan.changes
         }
-        return FlipOutline(told, [adopted_version(entry) for entry in self.adopted])
+        return FlipOutline(batches, [adopted_version(entry) for entry in self.adopted])
 
     def basis(self, batch: Batch) -> CatalogSnapshot:
         """The snapshot itself if nothing planned before concerns the batch, else the overlay."""
@@ -231,7 +231,7 @@ class GroupPlanner:
         Not in a root that is not managed: version rows would stop its own writers. Not above a head that has not its
         canonical name: such versions were built on the unmanaged file that has that name (M6).
 
-        Returns the chains where that is not possible now: nothing tells whether the head is behind storage.
+        Returns the chains where that is not possible now: whether the head is behind storage is unknown there.
         """
         unjudged: list[ChainKey] = []
         for chain in pending.chains if attempt.snapshot.managed else ():

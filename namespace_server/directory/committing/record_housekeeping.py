@@ -1,7 +1,7 @@
 """Record housekeeping: closes records, removes rows that are gone or expired, writes reports; carried by flips.
 
 The work of one flip is bounded, so that the cost of a flip depends on its batches and not on the backlog.
-`find_expired` tells which records and tombstones expire (rules A2 and G15).
+`find_expired` returns the records and tombstones that expire (rules A2 and G15).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Examination:
         sample: So many of them, chosen at random by `seed`; None for all.
         heads: Whether only the newest version of each branch is read.
         seed: Chooses the sample.
-        progress: Told the tables that are examined.
+        progress: Called with the number of tables that were examined.
         sleep: Waits for a number of seconds.
     """
 

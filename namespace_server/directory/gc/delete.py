@@ -68,7 +68,7 @@ class Deleter:
     """Carries out plans.
 
     By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones. `newest` is the key of the
-    newest version of the catalog. `progress` is told the files of each plan.
+    newest version of the catalog. `progress` is called with the files of each plan.
 
     Attributes:
         outcome: What became of the objects.
@@ -108,7 +108,7 @@ class Deleter:
         return True
 
     def forget(self, keys: Sequence[str]) -> None:
-        """Remove files of runs that are done. What the store refuses to remove stays, and is told."""
+        """Remove files of runs that are done. What the store refuses to remove stays, and is reported."""
         try:
             self._store.delete_all(keys)
         except StorageUnknown:
@@ -242,7 +242,7 @@ class Deleter:
 def _name_of(item: Removal) -> str:
     """The name by which a manifest would need a file; empty for one that none could name."""
     parts = item.path.split("/")
-    # A table may lie in directories that the key does not tell from those of a branch.
+    # A table may lie in directories that the key does not distinguish from those of a branch.
     names = (file_name("/".join(parts[begin:])) for begin in range(1, len(parts)))
     return next((name for name in names if name is not None), "")
 

@@ -24,9 +24,9 @@ from namespace_server.directory.model.state import VersionKey
 
 
 class ExpiredVersions:
-    """Tells expired manifests of tables, whose rows are those of `snapshot`, from all others.
+    """Distinguishes expired manifests of tables, whose rows are those of `snapshot`, from all others.
 
-    `removed` tells the rows that earlier kept versions of the catalog have, and `snapshot` has not, by place (see
+    `removed` gives the rows that earlier kept versions of the catalog have, and `snapshot` has not, by place (see
     `removed_rows`); it is asked at most once. A manifest that was written at or after `cutoff` is never expired, nor
     is one that a tag names or that a branch began from, by the reference files of its table. Where these cannot be read
     nothing is expired, and no version is that a registered job may read (G11). Where a kept catalog version cannot be

@@ -57,7 +57,7 @@ def oldest_to_keep(
     """The lowest version that is among the newest, or was superseded less than the age ago; `before` if there is none.
 
     A version is superseded when the next one is written, by the store's dates (`latest_times`). `before` is the oldest
-    that was kept so far. Files of lower versions tell nothing: one may have been written lately where it had been
+    that was kept so far. Files of lower versions prove nothing: one may have been written lately where it had been
     removed (G7).
     """
     kept = [version for version in versions if version.number >= before]

@@ -27,7 +27,7 @@ from namespace_server.directory.model.root_layout import gc_run_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 Clock = Callable[[ObjectStore, str], datetime]
-"""Tells the time of a run, by its uuid."""
+"""Returns the time of a run, by its uuid."""
 HORIZON_METADATA: Final[Mapping[str, str]] = {WRITER_FLAGS_KEY: str(MANAGED_FLAG | COLLECTED)}
 """Table metadata of the commit: releases that do not know the rules of garbage collection stop to write (G25)."""
 
@@ -89,7 +89,7 @@ def end_leases(snapshot: CatalogSnapshot, now_ms: int) -> Changes:
 
 
 class StoreDates:
-    """When catalog versions were written, by the store, as far as `versions` tell; `now` is the time of the run."""
+    """When catalog versions were written, by the store, as far as `versions` have it; `now` is the time of the run."""
 
     def __init__(self, versions: Sequence[CatalogVersionFile], now: datetime) -> None:
         self._versions = versions

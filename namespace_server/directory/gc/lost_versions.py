@@ -4,7 +4,7 @@ A listing may lack names, and a manifest may be lost while its files are there. 
 each row that no listing had is asked for by its key. Where it is gone the version was removed by a client's clean-up
 (M5), or it is lost. A clean-up removes the files of a version before its manifest, its transaction file among them, and
 no version that a reference names. So a version is lost if its transaction file is there, or a tag, a branch or a pin
-needs it. Where the versions beside it have no transaction files, nothing tells that it was cleaned up: it is lost.
+needs it. Where the versions beside it have no transaction files, there is no sign that it was cleaned up: it is lost.
 
 A manifest that cannot be read may name files of other tables, as that of a shallow clone does. Then no location can be
 judged. It is taken not to if another version of its table was read and has no base paths, or if its own transaction
@@ -75,10 +75,10 @@ def rows_of(snapshot: CatalogSnapshot) -> Iterator[VersionEntry]:
 
 
 class LostVersions:
-    """Looks for the manifests that no listing had, and tells which locations cannot be judged without them.
+    """Looks for the manifests that no listing had, and finds the locations that cannot be judged without them.
 
     `survey` has read what was listed, and takes what is found. `add` reads the manifest of a committed version at a
-    staged path of a location, and tells whether it is there. `kept` reads an earlier catalog version.
+    staged path of a location, and says whether it is there. `kept` reads an earlier catalog version.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class LostVersions:
         """Why a version whose transaction file no listing had was not cleaned up. Of each gap the last one is judged.
 
         Its name begins with the version that the transaction read: nearly always the one before. The next version
-        tells whether those of this chain have such files at all.
+        shows whether those of this chain have such files at all.
         """
         table_id = self._snapshot.table_at(row.location)
         after = None if table_id is None else self._snapshot.version_entry(table_id, row.branch, row.version + 1)
@@ -233,7 +233,7 @@ class LostVersions:
         with suppress(CorruptFile):  # then the location is not judged anyway
             name = "" if data is None else parse_manifest_file(data).outline.transaction_file
             if data is not None and not (name and self._is_there(join_key(row.base, TRANSACTIONS_DIRECTORY, name))):
-                return f"version {after.version} has no transaction file, so nothing tells that a client removed it"
+                return f"version {after.version} has no transaction file, so there is no sign that a client removed it"
         return None
 
     def _is_there(self, key: str) -> bool:

@@ -59,11 +59,11 @@ class MarkPhase:
     Files that were written at or after `cutoff` are too young to be judged, and at a location that an intent names
     those from its effective horizon on (G4). `wanted` are the tables to judge, also those whose locations the catalog
     does not own; empty for all that it owns. `expired` says which versions are not to be
-    kept (see `FileSurvey`); by default all are. `deleted` tells rows that earlier kept versions of the catalog have, as
+    kept (see `FileSurvey`); by default all are. `deleted` gives rows that earlier kept versions of the catalog have, as
     far as they are known. `purging` are the locations of tables that are gone as a whole. At the
     locations `left_out`, where no manifest may name files of other tables, only versions are looked at that are
     committed meanwhile. Of the locations in `known` only what is new is looked at as long as nothing goes there
-    (`FileSurvey`). `progress` is told the locations that are listed, and then those whose manifests are
+    (`FileSurvey`). `progress` is called with the locations that are listed, and then those whose manifests are
     read.
     """
 

@@ -158,7 +158,7 @@ def remove_all(
 ) -> frozenset[str]:
     """Remove the objects that are still as they were planned; others are kept. Returns the keys of those that it found.
 
-    What the store refuses to remove stays, as where the permission is lacking, and is told in `outcome`. Raises
+    What the store refuses to remove stays, as where the permission is lacking, and is added to `outcome`. Raises
     `StorageError` if the store does not answer. With `names_come_back` another object may take a name at any moment,
     and is not removed (`remove_if`). Names of data, deletion, index and transaction files, and of catalog versions
     below the oldest, are never used twice.

@@ -27,7 +27,7 @@ def find_quarantined(
 ) -> Iterator[Removal]:
     """The files in quarantine that go: 30 days old, and of no row, by their bytes, whatever their names say.
 
-    Those of a table that may come back stay, and those that tell that one of the head's fragments had another one of
+    Those of a table that may come back stay, and those that show that one of the head's fragments had another one of
     the same id beside it: a writer by path may still hold a handle of that (P12). Requests: a listing, and two for each
     file of that age. Raises `StorageError`.
     """

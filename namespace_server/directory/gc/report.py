@@ -111,7 +111,7 @@ class MarkResult:
         return totals((file.table or NO_TABLE, file.size) for file in self.young)
 
     def as_json(self) -> dict[str, Any]:
-        """What a dry run tells of single files and directories, as JSON values."""
+        """The part of a dry run about single files and directories, as JSON values."""
         return {
             "tables": list(self.tables),
             "orphans": [orphan.as_json() for orphan in self.orphans],
@@ -128,7 +128,7 @@ class MarkResult:
             kept = "" if orphan.is_owned else ", kept: the catalog did not choose the location of its table"
             yield f"orphan{kept}: {orphan}"
         for table, total in self.young_by_table.items():
-            yield f"too young to tell: {table}: {total}"
+            yield f"too young to judge: {table}: {total}"
         for path in self.unknown[:_SHOWN]:
             yield f"unknown file: {path}"
         if len(self.unknown) > _SHOWN:

@@ -147,7 +147,7 @@ class _Marked:
         history: What goes of the catalog's own history, versions first.
         problems: Why others of its versions, or its rows, were not judged; by location.
         choice: The locations at which it looked.
-        expired: Tells which manifests are of expired versions.
+        expired: Finds the manifests of expired versions.
         mark: The mark phase.
         result: What that found.
     """
@@ -171,8 +171,8 @@ class Collector:
     """Collects the garbage of one catalog. Several runs at one time, in any processes, are safe: each removes garbage.
 
     `settle` is the pause before what was written meanwhile is looked for again. `sleep` waits for a number of seconds,
-    `clock` tells the time of a run (`store_time`). `progress` is told the phases of a run: horizon, list, mark,
-    confirm, plan, delete, close.
+    `clock` returns the time of a run (`store_time`). `progress` is called with the phases of a run: horizon, list,
+    mark, confirm, plan, delete, close.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Which versions of tables go by `gc.tables.age` and `gc.tables.count` (rule G17).
 
 A version goes by its row: its manifest and its files follow when no kept version of the catalog has the row any more
-(`expired_versions`). Candidates are told by the rows, without I/O. Of tables with candidates the references are read,
+(`expired_versions`). Candidates follow from the rows, without I/O. Of tables with candidates the references are read,
 and the directory of versions is listed: a version was superseded when the manifest after it was written, by the store.
 """
 

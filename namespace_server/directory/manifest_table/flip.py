@@ -121,7 +121,7 @@ class FlipSuperseded:
 
 @dataclass(frozen=True, slots=True)
 class FlipUnknown:
-    """The flip may be in the catalog, or may still come to be. Committing the same flip again may tell (F1)."""
+    """The flip may be in the catalog, or may still come to be. Committing the same flip again may show which (F1)."""
 
     reason: str
 
@@ -138,7 +138,7 @@ FlipOutcome = FlipCommitted | FlipLost | FlipSuperseded | FlipUnknown | FlipRefu
 
 @dataclass(frozen=True, slots=True)
 class FlipClaimed:
-    """The flip may be a commit: it won its slot, or its answer was lost. `ManifestTable.prove` tells.
+    """The flip may be a commit: it won its slot, or its answer was lost. `ManifestTable.prove` decides.
 
     Attributes:
         flip: The flip.
@@ -174,8 +174,8 @@ def prepare_flip(
     `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one. A
     catalog without an identity has this attempt for it.
     `strict` sets the flag against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
-    merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches. Records
-    whose uuids are `known`, or that are in the snapshot, are not told as batches of this version. What
+    merged and whose rows are not in memory, which is rare. `outline` is the history's entry of its batches. Records
+    whose uuids are `known`, or that are in the snapshot, are not listed as batches of this version. What
     `introduce` says of this process to readers of the catalog with an identity is in the transaction.
 
     Raises `CatalogTooNew` for a root that this release can read but must not write, `ValueError` for an overlay.

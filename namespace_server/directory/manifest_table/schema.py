@@ -29,7 +29,7 @@ IDENTITY_KEY: Final = "lance-namespace-server.catalog"
 """Names the catalog for as long as it is: the uuid of the first flip that found none. A move of the root keeps it, and
 so does a copy of all files; a restored catalog has one of its own."""
 MANAGED_FLAG: Final = 1 << 32
-"""The catalog flag with which stock namespace clients read the root, and are told to upgrade when they write."""
+"""The catalog flag with which stock namespace clients read the root, and refuse to write, naming a newer release."""
 COLLECTED: Final = 1 << 33
 """The catalog flag of a root from which files are removed: releases that do not know it commit without the rules that
 make this safe (G25)."""
@@ -37,7 +37,7 @@ KNOWN_FLAGS: Final = MANAGED_FLAG | COLLECTED
 STRICT_FLAG: Final = 1 << 40
 """The bit of Lance's own writer flags that stops plain dataset writes too."""
 MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(MANAGED_FLAG)}
-"""Table metadata of a managed catalog: it holds the versions of the tables, and other writers are told to stop."""
+"""Table metadata of a managed catalog: it holds the versions of the tables, and other writers must not commit."""
 
 CHANGES_PROPERTY: Final = "lance-namespace-server.changes"
 BASE_PROPERTY: Final = "lance-namespace-server.base"

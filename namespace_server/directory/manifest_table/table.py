@@ -65,8 +65,8 @@ class ManifestTable:
     """The dataset at key `path` of `store`. Thread-safe.
 
     `now` gives nanoseconds since the epoch. `clock` compares it with the store's. For `listing_interval` see
-    `Snapshots`. The `observer` is told of the steps of a commit. `peers` are the processes whose flips of batches were
-    seen; flips of batches tell which one this is.
+    `Snapshots`. The `observer` receives the steps of a commit. `peers` are the processes whose flips of batches were
+    seen; flips of batches name this one.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class ManifestTable:
     def claim(self, flip: Flip) -> FlipClaimed | FlipLost | FlipUnknown | FlipRefused:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
-        Only an occupied slot is an answer (F1). Whether a slot that was won is a commit, `prove` tells.
+        Only an occupied slot is an answer (F1). `prove` decides whether a slot that was won is a commit.
         """
         sent_at, listed_at = elapsed_clock(), self._snapshots.nothing_above(flip.base)
         try:
@@ -214,10 +214,10 @@ class ManifestTable:
         return FlipClaimed(flip, sent_at, won_at, not self._store.local and won_at - listed_at < SAME_SECOND)
 
     def prove(self, claimed: FlipClaimed) -> FlipCommitted | FlipSuperseded | FlipUnknown:
-        """Tell whether a flip is a commit, and take the catalog that it made (G7).
+        """Decide whether a flip is a commit, and if so make its snapshot the current one (G7).
 
         Its version is the newest, or the newest one holds the flip's records: the slot may have been vacant because a
-        clean-up removed its version. Raises nothing: what cannot be told is `FlipUnknown`.
+        clean-up removed its version. Raises nothing: where it cannot be decided, the outcome is `FlipUnknown`.
         """
         flip, proved = claimed.flip, False
         if claimed.won_at is not None:
@@ -245,7 +245,7 @@ class ManifestTable:
         if newest.version < flip.version:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
         if elapsed_clock() - claimed.sent_at > RECORD_LIFETIME:
-            return FlipUnknown(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
+            return FlipUnknown(f"{flip.path} was written long ago: records that would show its outcome may be gone")
         if won and not flip.has_records:  # it may well be part of the newest version; made again, it changes nothing
             logger.info(
                 "catalog version %d is followed by %d: the changes are planned again", flip.version, newest.version

@@ -27,7 +27,7 @@ _REMEMBERED: Final = 10_000
 
 
 class DeletedBranches:
-    """Tells which branches of a catalog were deleted, in one small request for one that was there before. Thread-safe.
+    """Finds branches of a catalog that clients deleted: one small request for each that was there before. Thread-safe.
 
     A branch that is made again gets another reference: what a reference is of is looked up once.
     """

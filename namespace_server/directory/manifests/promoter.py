@@ -119,7 +119,7 @@ class Promoter:
     def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
         """The path of the row's manifest: the canonical one if seen to be the row's, else the staged one (M3).
 
-        A manifest that is staged together with others gets its path before that is told. Raises nothing.
+        A manifest that is staged together with others is put under its path before that is answered. Raises nothing.
         """
         if self.is_promoted(entry, snapshot):
             return entry.canonical_path

@@ -1,4 +1,4 @@
-"""The quarantine: files of other writers that were moved away from canonical names (M6), and what they tell (P12).
+"""The quarantine: files of other writers, moved away from canonical names (M6); what their names say (P12).
 
 A quarantined file lies at `_staging/foreign/<name>/<its path>`. Its name, `<uuid>.<number>`, is that of its report too.
 Every version from the number on that its writer can have read was unmanaged as well: while the file stood under its

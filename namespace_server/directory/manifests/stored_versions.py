@@ -70,7 +70,7 @@ def _read_upward(store: ObjectStore, base: str, version: int, scheme: NamingSche
 
 
 def key_above(snapshot: CatalogSnapshot, chain: ChainKey) -> str | None:
-    """Where the first version above the head of a chain would stand; None where only a listing can tell."""
+    """The path of the first version above the head of a chain; None where only a listing finds it."""
     table, first = snapshot.table(chain[0]), _first_above(snapshot, *chain)
     return None if table is None or first is None else manifest_path(branch_base(table.location, chain[1]), *first)
 

@@ -1,4 +1,4 @@
-"""Chains of versions while a batch is planned: their names in errors, their heads, what a conflict tells."""
+"""Chains of versions while a batch is planned: their names in errors, their heads, the content of conflicts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table_at_location(
 ) -> TableEntry:
     """The table, or TableNotFoundError (4) if it is not at the location that the client expects (N1).
 
-    Another table of the same name has versions from 1 on as well, so a version number does not tell them apart.
+    Another table of the same name has versions from 1 on as well, so a version number does not distinguish them.
     """
     table = builder.table(operation.id)
     if operation.location not in {None, table.location, unquote(table.location)}:
@@ -112,7 +112,7 @@ def conflict_detail(
     winner: int | None = None,
     kind: ConflictKind = "retryable",
 ) -> ConflictDetail:
-    """What a 409 answer tells of an operation: the head that was met, and the transaction of version `winner`."""
+    """The entry of a 409 answer for an operation: the head that was met, and the transaction of version `winner`."""
     head = builder.view(operation.id).head(operation.id, operation.branch)
     won = head if winner is None else builder.view(operation.id).version_entry(operation.id, operation.branch, winner)
     return ConflictDetail(

@@ -149,7 +149,7 @@ class Plan:
     Paths in `results` are store keys. `tables`: see `Overlay`. `staged` are the objects that must be written before
     the flip. `replayed`: the batch is already in the catalog, and `results` is its answer. `catalog_version` is the one
     that holds the batch; None for a batch that changes nothing and is not recorded, and for a replayed one whose
-    record is gone or does not tell it.
+    record is gone or does not state it.
     """
 
     batch: Batch

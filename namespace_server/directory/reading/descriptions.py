@@ -263,7 +263,7 @@ def page(
 ) -> tuple[list[str], str | None]:
     """One page of the `wanted` names behind `page_token` (exclusive), and the token of the next.
 
-    No more names are looked at than it takes to fill the page and to tell whether another one follows.
+    No more names are looked at than it takes to fill the page and to know whether another one follows.
     """
     limit, token = context.page_size(request), request_fields.text(request, "page_token")
     count = limit + 1 if limit else 0

@@ -28,7 +28,7 @@ from namespace_server.directory.planning.references import reads_below
 
 
 class ReferenceChecks:
-    """Reads the reference files of tables, and manifests where they tell which chains read a branch.
+    """Reads the reference files of tables, and manifests where these show which chains read a branch.
 
     `known` gives the manifest of a head if it is at hand, `load` reads that of a row.
     """

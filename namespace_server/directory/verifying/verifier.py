@@ -229,6 +229,6 @@ class Verifier:
         entry = snapshot.head(operation.id, operation.branch)
         known = None if entry is None else self._known(entry)
         if known is None and entry is not None and self._store.local:
-            with suppress(LanceCoreError):  # planning tells it
+            with suppress(LanceCoreError):  # planning reports it
                 return self._load(entry)
         return known

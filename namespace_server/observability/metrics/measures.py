@@ -21,9 +21,9 @@ from namespace_server.observability.metrics.distributions import Distributions, 
 from namespace_server.observability.metrics.state import StateCollector
 from namespace_server.observability.observation import (
     BatchOutcome,
-    CollectionRun,
     FlipOutcome,
     ForwardingOutcome,
+    GcRun,
     RequestMetrics,
     ServerState,
     Step,
@@ -126,19 +126,17 @@ class ServerMetrics(RequestMetrics):
 
     def _define_collections(self) -> None:
         self._collections = self._counter(
-            "collections", "Collections of garbage that this server has run, by outcome.", ("outcome",)
+            "collections", "Garbage collections that this server has run, by outcome.", ("outcome",)
         )
-        self._collected_files = self._counter("collected_files", "Files that collections of garbage removed.")
-        self._collected_bytes = self._counter(
-            "collected_bytes", "Bytes of the files that collections of garbage removed."
-        )
+        self._collected_files = self._counter("collected_files", "Files that garbage collections removed.")
+        self._collected_bytes = self._counter("collected_bytes", "Bytes of the files that garbage collections removed.")
         self._collection_end = self._gauge(
             "collection_end_timestamp_seconds",
-            "End of the last collection of garbage that this server has run; 0 before the first.",
+            "End of the last garbage collection that this server has run; 0 before the first.",
         )
-        self._collection_seconds = self._gauge("collection_seconds", "Duration of the last collection of garbage.")
+        self._collection_seconds = self._gauge("collection_seconds", "Duration of the last garbage collection.")
         self._collection_left = self._gauge(
-            "collection_left_tables", "Tables that the last collection of garbage could not judge."
+            "collection_left_tables", "Tables that the last garbage collection could not judge."
         )
 
     def watch(self, state: Callable[[], ServerState]) -> None:
@@ -204,7 +202,7 @@ class ServerMetrics(RequestMetrics):
         """See `Observer`."""
         self._recommits[there].inc()
 
-    def collection(self, run: CollectionRun) -> None:
+    def garbage_collection(self, run: GcRun) -> None:
         """See `Observer`."""
         self._collections.labels(_COLLECTION_OUTCOMES[run.complete]).inc()
         self._collected_files.inc(run.files)

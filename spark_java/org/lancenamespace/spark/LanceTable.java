@@ -79,7 +79,7 @@ class LanceTable
     return found.get("fixed").asBoolean();
   }
 
-  /** Whether a read has all rows of the version, so that its manifest tells their number. */
+  /** Whether a read has all rows of the version, so that its manifest states their number. */
   boolean hasAllRows() {
     return found.get("all_rows").asBoolean();
   }
@@ -152,7 +152,7 @@ class LanceTable
     return name();
   }
 
-  /** Of Spark 4.2 and later, by which it tells a table from one that had its name before. */
+  /** Of Spark 4.2 and later, by which it distinguishes a table from one that had its name before. */
   public String id() {
     return ref().get("uri").asText();
   }

@@ -109,7 +109,7 @@ final class PythonProcess {
     } catch (JsonProcessingException error) {
       process.destroy();
     } catch (IOException error) {
-      // The process has ended; the calls that wait for it are told below.
+      // The process has ended; the calls that wait for it fail below.
     } finally {
       RUNNING.remove(settings, this);
       endAll();

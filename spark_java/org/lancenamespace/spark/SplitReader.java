@@ -53,7 +53,7 @@ public final class SplitReader implements PartitionReader<ColumnarBatch> {
     return true;
   }
 
-  /** The line after the rows tells a complete split from one that failed, or whose process has ended. */
+  /** The line after the rows distinguishes a complete split from one that failed, or whose process has ended. */
   private void requireComplete() throws IOException {
     JsonNode status = PythonProcess.JSON.readTree(Channels.newInputStream(connection));
     if (status == null || status.isMissingNode()) {
