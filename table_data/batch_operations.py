@@ -91,7 +91,8 @@ class TransactionCommit:
 
     With `stable_row_ids` the rows of a first version keep their ids; `data_storage_version` is the format of its data
     files, if it has none that state it. `location` is the expected URI of the table: a table that was dropped and
-    created again has another one. `manifest_sha256` is the SHA-256 of the manifest that the transaction was computed on.
+    created again has another one. `manifest_sha256` is the SHA-256 of the manifest that the transaction was
+    computed on.
     """
 
     id: TableId
