@@ -1,4 +1,4 @@
-"""Where a catalog is, and what says who the caller is: arguments, the environment, and profiles in a file.
+"""The address of a catalog and the caller's credentials: from arguments, the environment, and profiles in a file.
 
 Profiles are tables of `profiles.toml` in the directory `lance-namespace` of the user's configuration:
 

@@ -1,4 +1,4 @@
-"""What a table is: its schema, size, branches, tags and indices."""
+"""Descriptions of tables: schema, size, branches, tags and indices."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class DistributedTransaction(StagedTransaction):
         stable_row_ids: bool = False,
         branch: str | None = None,
     ) -> RowWriter:
-        """What writes rows for one change of a table, in any process. `add_written` adds the change itself.
+        """A writer of rows for one change of a table, for any process. `add_written` adds the change itself.
 
         The transaction is registered as a job (`register_intent`) once it is open for a minute, so that the files that
         are written meanwhile are kept. Files of parts that are never added go with a garbage collection.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TableSink(Datasink):  # type: ignore[misc]
-    """Where `Dataset.write_datasink` writes rows of one table of a transaction. Used once.
+    """A sink for `Dataset.write_datasink`: rows of one table of a transaction. Used once.
 
     The tasks of Ray write data files side by side. The rows are visible when the transaction commits, with those of all
     its other tables. If a job fails, nothing of it is a part of the transaction; what its tasks wrote goes with a

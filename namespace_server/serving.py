@@ -91,7 +91,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the server listens."""
+        """The URL at which the server listens."""
         host, port = self._socket.getsockname()[:2]
         scheme = "http" if self._options.tls_certificate is None else "https"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -1,4 +1,4 @@
-"""Where settings come from: the environment and a file."""
+"""Sources of settings: the environment and a file."""
 
 from __future__ import annotations
 

@@ -410,7 +410,7 @@ class Settings(BaseSettings):
 
     @property
     def reachable_url(self) -> str | None:
-        """Where other servers reach this one: `peer_url`, or what follows from `host` and `port`; None if nothing."""
+        """The URL at which other servers reach this one: `peer_url`, else by `host` and `port`; None without either."""
         if self.peer_url is not None:
             return self.peer_url
         return None if self.tls_certificate is not None or not self.port else url_of(self.host, self.port)

@@ -39,7 +39,7 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a table is: at a URI, or under a name in the catalog of a server.
+    """The place of a table: a URI, or a name in the catalog of a server.
 
     Attributes:
         uri: Root of the table.

@@ -13,7 +13,7 @@ from lance_core.proto import lance_table_pb2 as pb
 TableId = tuple[str, ...]
 Json = dict[str, Any]
 Result = Mapping[str, object]
-"""What an operation answers."""
+"""The answer of an operation."""
 
 DELIMITER = "$"
 
@@ -200,7 +200,7 @@ class IntentEnd:
 
 
 StagedOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange
-"""What work on the rows of one table is committed with."""
+"""The operations with which work on the rows of one table is committed."""
 
 BatchOperation = StagedOperation | TableReturn | VersionPin | PinRemoval | IntentRegistration | IntentEnd
 
@@ -253,6 +253,6 @@ def _intended(table: TableOfIntent) -> Json:
 
 
 def _read(branch: str | None, location: str | None, manifest_sha256: str | None) -> Json:
-    """What was read: the branch, where the table was, and the manifest of the version."""
+    """The fields that name the version that was read: branch, location of the table, hash of the manifest."""
     given = {"branch": branch, "location": location, "manifest_sha256": manifest_sha256}
     return {name: value for name, value in given.items() if value is not None}

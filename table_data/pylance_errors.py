@@ -151,7 +151,7 @@ def _out_of_memory(what: str) -> OutOfMemory:
 
 
 def plain_text(error: BaseException) -> str:
-    """What an error says, without paths of this machine and places in sources."""
+    """The text of an error, without paths of this machine and places in sources."""
     return _plain(str(error)) or type(error).__name__
 
 

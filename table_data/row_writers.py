@@ -30,7 +30,7 @@ RowMode: TypeAlias = Literal["append", "overwrite", "create"]
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """What one call of `RowWriter.write` wrote. It can be pickled.
+    """The files of one call of `RowWriter.write`. It can be pickled.
 
     Attributes:
         transaction: The serialized transaction that would commit it alone.
@@ -42,7 +42,7 @@ class WrittenRows:
 
     @classmethod
     def of(cls, operation: Append | Overwrite) -> Self:
-        """What an operation adds."""
+        """The files that an operation adds."""
         message = encode_transaction(operation, read_version=0, uuid="")
         return cls(message.SerializeToString(), sum(fragment.physical_rows for fragment in operation.fragments))
 

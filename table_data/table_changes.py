@@ -376,7 +376,7 @@ class TableChanges:
 
 
 def find_damage(table: TableState, options: Mapping[str, str]) -> str | None:
-    """What is wrong with a file of a version that could not be read: the first that is missing or is not as stated.
+    """The damage of a version that could not be read: its first file that is missing or is not as stated.
 
     None if the version, or another one in its place, is not on storage: then its files may have been removed, too.
     Empty if nothing is found. Looks at the files of at most 1,000 fragments.

@@ -1,4 +1,4 @@
-"""What garbage collection needs of one table: its files, and which of them a manifest names. Deletes nothing.
+"""The files of one table, and which of them its manifests name, for garbage collection. Deletes nothing.
 
 survey          finds the files of tables that no manifest names
 reachability    which files a version needs

@@ -1,4 +1,4 @@
-"""What the files below the root of a table are, by their names. Pure."""
+"""The roles of the files below the root of a table, by their names. Pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _NAMED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FileRole:
-    """What a file is.
+    """The role of a file.
 
     Attributes:
         kind: Its kind.

@@ -153,7 +153,7 @@ def may_have_read(transaction: pb.Transaction, view: ManifestFile, named: Named 
 def other_meaning(
     proposed: ManifestFile, head: ManifestFile, view: ManifestFile, deleted_rows: DeletedRows
 ) -> str | None:
-    """What the transaction of `proposed` says of `head` that its writer did not mean, if it had read `view`, in words.
+    """The unintended effect on `head` of the transaction of `proposed`, had its writer read `view`, in words.
 
     None if it means the same, or if its writer cannot have read `view`, a manifest that is in quarantine. `proposed`
     descends from `head` by its content (`lineage_break`). Rows that an index of `view` alone may have found may be

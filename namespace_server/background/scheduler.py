@@ -38,7 +38,7 @@ _JITTER: Final = 0.1
 
 
 class JobResult(Enum):
-    """What came of a run. Only the first two are counted."""
+    """The result of a run. Only the first two are counted."""
 
     DONE = "done"
     FAILED = "failed"
@@ -112,7 +112,7 @@ class Scheduler:
                 _log.error("%s: did not end within %g s, and is left behind", task.job.name, _PATIENCE)
 
     def states(self) -> Mapping[str, JobState]:
-        """What became of each job that was started, by its name."""
+        """The state of each job that was started, by its name."""
         return {name: task.state for name, task in list(self._tasks.items())}
 
 

@@ -213,7 +213,7 @@ def take_root(context: typer.Context, arguments: Sequence[str] | None, names: Se
 
 
 def _connection(found: CatalogTarget) -> Connection:
-    """Where the catalog of a command is. Ends the command where the options name none, or two."""
+    """The connection of a command to its catalog. Ends the command where the options name none, or two."""
     from namespace_client.connections import Connection, find_connection
 
     named = [name for name in _VARIABLES if getattr(found, name)]

@@ -33,7 +33,7 @@ _NEW = frozenset({"create", "overwrite"})
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What a load does with its files.
+    """Options of a load.
 
     Attributes:
         mode: append, create, overwrite or upsert.
@@ -76,7 +76,7 @@ class OpenItem:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What is to be loaded into a table.
+    """The sources and the schema of a load into one table.
 
     Attributes:
         table: Its name.
@@ -130,7 +130,7 @@ def parse_keys(given: Sequence[str], tables: Sequence[str]) -> dict[str, list[st
 
 
 def plan_loads(tx: MultiTableTransaction, items: Sequence[LoadItem], options: LoadOptions) -> Iterator[TablePlan]:
-    """What is to be loaded into each table. Reads text files for new tables in whole. Raises `FileRefused`."""
+    """Plan the load into each table. Reads text files for new tables in whole. Raises `FileRefused`."""
     _check_options(items, options)
     unused = set(options.vectors)
     for table in dict.fromkeys(item.table for item in items):

@@ -175,7 +175,7 @@ def _scrapes(settings: Settings, metrics: ServerMetrics | None) -> ExitStack:
 def _jobs(
     settings: Settings, namespace: DirectoryNamespace, app: Application, observer: Observer
 ) -> Iterator[BackgroundJob]:
-    """What the server does in the background, beside the recovery of its catalog."""
+    """The background jobs of a server, beside the recovery of its catalog."""
     catalog, paused = namespace.catalog, settings.read_only_switch.is_on
     if settings.gc_interval:
         yield GarbageCollection(

@@ -23,7 +23,7 @@ _VENDED = "vended."
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """Where a catalog is, and how it is opened.
+    """The place of a catalog, and the options with which it is opened.
 
     Attributes:
         root: A path or URI.

@@ -17,7 +17,7 @@ _NONE: Final = pb.IndexSection()
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """What an optimisation of the indices of a version would do.
+    """The plan of an optimisation of the indices of a version.
 
     Attributes:
         names: The indices whose segments, and the rows that they do not cover, become one segment.

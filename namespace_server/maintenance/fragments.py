@@ -20,7 +20,7 @@ _FEW: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class FragmentPlan:
-    """What a compaction of a version would rewrite.
+    """The fragments that a compaction of a version would rewrite.
 
     Attributes:
         small: Fragments that it joins with neighbours.

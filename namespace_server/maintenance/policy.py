@@ -1,4 +1,4 @@
-"""What maintenance may do with a table: properties of the table, of the namespaces above it, and defaults. Pure."""
+"""The maintenance policy of a table: properties of the table, of the namespaces above it, and defaults. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 PREFIX: Final = "maintenance."
-"""What the names of the properties begin with; the rest is the name of an attribute of `Policy`."""
+"""The prefix of the names of the properties; the rest is the name of an attribute of `Policy`."""
 
 
 class WrongPolicy(ValueError):
@@ -19,7 +19,7 @@ class WrongPolicy(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What maintenance may do with a table.
+    """The maintenance that a table may get.
 
     Attributes:
         compact: Whether the table is compacted.

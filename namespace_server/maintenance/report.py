@@ -1,4 +1,4 @@
-"""What a run of maintenance did, or would do: values, JSON and text."""
+"""The report of a run of maintenance, or of its plan: values, JSON and text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_core.amounts import counted
 
 
 class TableStatus(StrEnum):
-    """What became of a table that is worth work."""
+    """The outcome for a table that is worth work."""
 
     DONE = "done"
     PLANNED = "to do"
@@ -83,7 +83,7 @@ class TableOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceReport:
-    """What a run did, or would do.
+    """The report of a run, or of its plan.
 
     Attributes:
         root: The URI of the root of the catalog.

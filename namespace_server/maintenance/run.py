@@ -134,10 +134,10 @@ class Maintenance:
     stopped: Callable[[], bool] = lambda: False
     progress: Progress = no_progress
     _first: ObjectId | None = field(default=None, init=False)
-    """Where the next run begins: the time of the last one was over before this table."""
+    """The table at which the next run begins: the last one ran out of time before it."""
 
     def plan(self, selection: TableSelection | None = None) -> MaintenanceReport:
-        """What a run would do now. Writes nothing; raises as `run`."""
+        """Report the work of a run now, without doing it. Writes nothing; raises as `run`."""
         return self._go(selection or TableSelection(), lambda: False, self._planned)
 
     def run(

@@ -155,7 +155,7 @@ class LoggedRequest(NamedTuple):
 
 
 class RequestLog(Protocol):
-    """Where answered requests are logged."""
+    """A log of answered requests."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -206,7 +206,7 @@ class HitCount:
             self._counts[hit] += 1
 
     def state(self, size: int) -> CacheState:
-        """What was counted, for a cache that holds so many bytes."""
+        """Hits and misses so far, for a cache that holds so many bytes."""
         misses, hits = self._counts
         return CacheState(hits, misses, size)
 
@@ -264,7 +264,7 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What became of a job in the background since the start of the process. Times in seconds since the epoch.
+    """Runs of a job in the background since the start of the process. Times in seconds since the epoch.
 
     Attributes:
         runs: The runs that did something, with those that failed.

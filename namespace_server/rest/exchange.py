@@ -119,7 +119,7 @@ class Exchange:
 
     @property
     def place(self) -> IdScope:
-        """Where the ids of the request are. Raises `InvalidInputError` (13)."""
+        """The scope of the ids of the request. Raises `InvalidInputError` (13)."""
         headers = self.headers
         if DATABASE not in headers and DATABASE_PREFIX not in headers:
             return ROOT

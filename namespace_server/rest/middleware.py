@@ -1,4 +1,4 @@
-"""What every request passes: its id and access log line, the last error handler, the checks of its head and origin."""
+"""The layers around all routes: request id, access log, the last error handler, checks of the head and the origin."""
 
 from __future__ import annotations
 

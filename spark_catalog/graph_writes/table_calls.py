@@ -135,7 +135,7 @@ class TableCalls:
         return sum(staged.seconds for call in self.calls for staged in call.staged)
 
     def head_target(self, schema: pa.Schema) -> StageTarget:
-        """Where rows are staged on the head, which all calls before have led to."""
+        """The target for rows on the head that all calls before have led to."""
         head = self.changes.head
         if head is None:
             return replace(self.target, schema=schema, version=None)

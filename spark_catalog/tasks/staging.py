@@ -62,7 +62,7 @@ _UNKNOWN_BYTES: Final = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class StageTarget:
-    """Where and how the rows of one table are staged. Pickled into the tasks.
+    """The place and options for staging the rows of one table. Pickled into the tasks.
 
     Attributes:
         name: Name of the table, for messages.

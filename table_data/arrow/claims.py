@@ -1,4 +1,4 @@
-"""What the messages of an Arrow IPC stream claim, before memory is taken for it.
+"""Checks the sizes that messages of an Arrow IPC stream claim, before memory is taken for them.
 
 A few bytes may stand for billions of values: compressed ones, and values of types that take no bytes. Pyarrow finds the
 messages and verifies their metadata, but shows neither rows nor buffers of a batch that is not decoded, and no package

@@ -128,7 +128,7 @@ def row_of(lengths: npt.NDArray[np.int64], item: int) -> int:
 
 
 def _leaf(array: pa.Array, kind: pa.DataType, convert: _Convert) -> pa.Array:
-    """What `convert` gives. Raises `Misfit` for the first value that it refuses."""
+    """The result of `convert`. Raises `Misfit` for the first value that it refuses."""
     try:
         return convert(array, kind)
     except pa.ArrowNotImplementedError:

@@ -1,4 +1,4 @@
-"""What an operation is: a function that stages a change, or one that reads."""
+"""Kinds of operations: a function that stages a change, or one that reads."""
 
 from __future__ import annotations
 

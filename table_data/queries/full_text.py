@@ -49,7 +49,7 @@ class Matches:
 
 
 def full_text_query(dataset: lance.LanceDataset, given: AskedText) -> FullTextQuery | Json | Matches | None:
-    """What pylance takes as `full_text_query`, or `Matches`; None if nothing is given.
+    """The argument of pylance for a full-text query, or `Matches`; None if nothing is given.
 
     Columns that a query does not name are all that have a full-text index. Raises `InvalidCall`.
     """

@@ -1,4 +1,4 @@
-"""Where the rows of a table are, by the values of a key column."""
+"""The places of the rows of a table, by the values of a key column."""
 
 from __future__ import annotations
 

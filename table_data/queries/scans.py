@@ -63,7 +63,7 @@ class QueryScan:
         return isinstance(self.text, Matches) or (self.text is not None and self.nearest is not None)
 
     def scanner(self, dataset: lance.LanceDataset) -> lance.LanceScanner:
-        """What does the query. Raises what pylance raises for a query that does not fit the table."""
+        """The scanner of the query. Raises as pylance does for a query that does not fit the table."""
         return dataset.scanner(
             columns=self._with_score(),
             disable_scoring_autoprojection=bool(self.columns),

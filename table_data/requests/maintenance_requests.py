@@ -26,7 +26,7 @@ class ReservedIds(TypedDict):
 
 
 class CompactTable(TableRequest):
-    """What is rewritten, and the reserved ids that new fragments of an indexed table get."""
+    """The fragments to rewrite, and the reserved ids that new fragments of an indexed table get."""
 
     options: CompactionOptions
     reserved: ReservedIds

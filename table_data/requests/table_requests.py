@@ -24,7 +24,7 @@ _ONLY_THESE: Final = ConfigDict(extra="forbid")
 
 
 class TableRequest(TypedDict, total=False):
-    """What every request may have. A `timeout` bounds the tries of a change."""
+    """Fields of every request. A `timeout` bounds the tries of a change."""
 
     __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
@@ -35,7 +35,7 @@ class TableRequest(TypedDict, total=False):
 
 
 class ReadRequest(TableRequest, total=False):
-    """What every read may have: the version that is read, the newest one without."""
+    """Fields of every read: the version that is read, the newest one without."""
 
     version: Count | None
 

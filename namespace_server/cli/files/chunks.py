@@ -21,7 +21,7 @@ _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
 class ByteReader(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """At most so many bytes, none at the end."""
@@ -66,12 +66,12 @@ def chunks(stream: ByteReader, last_end: Callable[[Chunk], int], line: int = 1) 
 
 
 def last_line_end(chunk: Chunk) -> int:
-    """Where the last line ends."""
+    """The end of the last line, as an offset."""
     return chunk.data.rfind(b"\n") + 1
 
 
 def last_row_end(chunk: Chunk, delimiter: str) -> int:
-    """Where the last row of CSV ends: at a line end that is not between quotes."""
+    """The end of the last row of CSV, as an offset: a line end that is not between quotes."""
     data = chunk.data
     quotes = quotes_of(data, delimiter)
     for mark in (b"\n", b"\r"):

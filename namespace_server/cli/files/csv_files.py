@@ -49,7 +49,7 @@ class CsvRows:
         return self._dialect.names
 
     def shapes(self) -> dict[str, Shape]:
-        """What the texts of each column are, from all of them."""
+        """The shape of each column, from all of its texts."""
         found = dict.fromkeys(self._dialect.names, NOTHING)
         for chunk in self._chunks():
             table = self._texts(chunk)

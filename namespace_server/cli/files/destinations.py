@@ -1,4 +1,4 @@
-"""Where rows are written to: a file, a bucket, standard output. A file appears when it is whole."""
+"""Destinations of rows: a file, a bucket, standard output. A file appears when it is whole."""
 
 from __future__ import annotations
 

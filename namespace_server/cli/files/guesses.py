@@ -1,4 +1,4 @@
-"""What the texts of a column are, where their types are not known: only what writes them back. Pure."""
+"""Guesses the type of a column from its texts: only a type that gives the same texts back. Pure."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class JsonRows:
         return tuple(name for name in known if name not in missing)
 
     def shapes(self, given: Collection[str] = (), *, as_text: bool = False) -> dict[str, Shape]:
-        """What the values of each key have in common, but for those of `given`; with `as_text` all values are texts."""
+        """The shape of each key but those of `given`; with `as_text` all values are texts."""
         try:
             return self._shapes(given, as_text, count_digits=as_text)
         except DigitsUnknown:
@@ -190,7 +190,7 @@ def _read_quickly(chunk: Chunk, quick: pa.Schema, schema: pa.Schema) -> pa.Table
 
 
 def _finished(found: pa.Array, kind: pa.DataType, is_tiny: Callable[[pa.DataType], bool]) -> pa.Array:
-    """What pyarrow read, in the type of the column. Raises `ValueError` where it may not be exact.
+    """The values that pyarrow read, in the type of the column. Raises `ValueError` where it may not be exact.
 
     `is_tiny`: whether zeros can be numbers that are too small for a type.
     """

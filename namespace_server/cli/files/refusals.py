@@ -1,4 +1,4 @@
-"""What is wrong with a file, by its name and line."""
+"""Refusals of files, with name and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the values of a column have in common, for the types of a new table. Pure.
+"""The shape of a column: what its values have in common, for the types of a new table. Pure.
 
 A shape says only what all values are without a loss: where two shapes have nothing in common, texts of CSV stay texts,
 and values of JSON are refused.
@@ -36,7 +36,7 @@ class DigitsUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the values of a column have in common.
+    """The common properties of the values of a column.
 
     Attributes:
         kind: What they are. `moment` is a date with a time.

@@ -1,4 +1,4 @@
-"""Where rows come from: files, patterns, directories, buckets, web addresses, standard input and pipes.
+"""Sources of rows: files, patterns, directories, buckets, web addresses, standard input and pipes.
 
 What can be read only once is kept in a temporary file meanwhile. A directory is the pattern `**/*` below it. Links are
 followed; a file that is found twice, or a link that leads nowhere, is refused.

@@ -23,7 +23,7 @@ def describe_transaction(transaction: pb.Transaction) -> dict[str, Any]:
 
 
 def summarise_operation(transaction: pb.Transaction) -> str:
-    """What the operation does, in one line."""
+    """The effect of the operation, in one line."""
     name = transaction.WhichOneof("operation")
     if name is None:
         numbers = [entry["field"] for entry in unknown_fields(transaction)]

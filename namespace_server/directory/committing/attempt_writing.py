@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What storage held while the files of an attempt were written.
+    """The look at storage while the files of an attempt were written.
 
     Attributes:
         newest: The newest snapshot of the catalog.

@@ -255,7 +255,7 @@ class CommitLoop:
         around: UnmanagedRound,
         moving: Collection[ChainKey],
     ) -> tuple[CatalogSnapshot, UnmanagedRound] | None:
-        """What to plan on next, if others changed what the attempt rests on while it was written; else None."""
+        """The snapshot and round to plan on next, if others changed the base of the attempt while it was written."""
         again: tuple[CatalogSnapshot, UnmanagedRound] | None = None
         if seen.newest.version != attempt.snapshot.version:
             self._fairness.lost(seen.newest.version - attempt.snapshot.version)
@@ -274,7 +274,7 @@ class CommitLoop:
 
     @contextmanager
     def _in_doubt(self, attempt: GroupAttempt) -> Iterator[None]:
-        """Where an exception leaves the outcome of an attempt unknown. Raises `BatchUnknown`.
+        """A context in which an exception leaves the outcome of an attempt unknown. Raises `BatchUnknown`.
 
         What the attempt refused stays refused: nothing of that was sent.
         """

@@ -41,7 +41,7 @@ from namespace_server.outcomes import with_nothing_done
 logger = logging.getLogger(__name__)
 
 Verdict = Plan | LanceNamespaceError
-"""What a batch is answered: it is committed as planned, or this error."""
+"""The verdict of a batch: it is committed as planned, or this error."""
 FoundAbove = Mapping[ChainKey, list[FoundVersion]]
 """Canonical manifests above the heads of chains, ascending; chains without any are left out (P5)."""
 

@@ -1,4 +1,4 @@
-"""What stands above the heads of a group's chains, from one try to commit it to the next (P5). Pure.
+"""Unmanaged versions above the heads of a group's chains, from one try to the next (P5). Pure.
 
 A writer by path may commit faster than a group is planned, so that each look at storage shows more than was planned
 with. What was found before is adopted then in a flip of its own: the next try has only the rest to read and to check.
@@ -18,7 +18,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedRound:
-    """What one try is planned with.
+    """The unmanaged versions with which one try is planned.
 
     Attributes:
         found: The unmanaged versions above heads, as the last look showed them.
@@ -35,7 +35,7 @@ class UnmanagedRound:
     def following(
         self, above: FoundAbove, *, adopted: bool, judged: Collection[ChainKey], moving: Collection[ChainKey]
     ) -> Self | None:
-        """What the next try is planned with, after a look that showed `above`; None if the try may be committed.
+        """The round of the next try, after a look that showed `above`; None if the try may be committed.
 
         It may be if nothing has changed. It may also be if more versions came on top of those that it adopts, and none
         of its verdicts rests on those heads (`judged`), or they are given up as `moving`. What came is met by the next
@@ -62,7 +62,7 @@ class UnmanagedRound:
         return replace(self, found={}, adopts=False, deleted=frozenset())
 
     def adopted_in(self, snapshot: CatalogSnapshot, above: FoundAbove) -> Self:
-        """What is left of `above` for the try after a flip that adopted some of it."""
+        """The round after a flip that adopted some of `above`: the rest of it is left."""
         heads = {chain: snapshot.top(*chain) for chain in above}
         left = {
             chain: [each for each in versions if each[1].version > (heads[chain] or (0,))[0]]

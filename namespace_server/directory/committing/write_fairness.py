@@ -66,7 +66,7 @@ class WriteFairness:
         self._has_lost = self._has_lost or versions > 0
 
     def requests(self) -> list[Callable[[], None]]:
-        """What is to be done beside writing the next attempt, in one request each, of which none raises.
+        """The requests to make beside writing the next attempt; none of them raises.
 
         A server that loses asks for a turn, and once it has flipped it withdraws that. One that flips looks from time
         to time whether others ask, and removes a request that it granted in vain: a server that is there asks again.

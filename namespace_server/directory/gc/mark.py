@@ -175,7 +175,7 @@ class MarkPhase:
             self._store.remove_empty_directories(location, datetime.max.replace(tzinfo=UTC))
 
     def report(self) -> MarkResult:
-        """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet.
+        """The findings. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet.
 
         If something was found, the manifests of all other versions are asked for that no listing had (rule G29).
         """
@@ -193,7 +193,7 @@ class MarkPhase:
         return LostVersions(self._store, self._survey, self._snapshot, self._add_published, self._manifest_table.kept)
 
     def _judge(self, lost: Mapping[str, Lost]) -> MarkResult:
-        """What was found, where versions at the locations `lost` have no manifest."""
+        """The findings, given that versions at the locations `lost` have no manifest."""
         newest, places, cutoff, survey = self._newest, self._places, self._cutoff, self._survey
         ids = {location: newest.table_at(location) for location in places.judged}
         unexpected = (

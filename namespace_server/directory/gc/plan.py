@@ -1,4 +1,4 @@
-"""What a run is about to remove, stored before the first removal, so that any process can finish it (rule G27).
+"""Plans: the objects that a run will remove, stored before the first removal, so that any process can go on (rule G27).
 
     _staging/gc/<run>/plan-<n>   what goes: key, size, date and reason of each object, compressed; never changed
     _staging/gc/<run>/done-<n>   empty: everything of the plan of that number is gone, or was found to be another object
@@ -48,7 +48,7 @@ class Removal(NamedTuple):
 
 @dataclass(slots=True)
 class Deleted:
-    """What became of the objects of plans.
+    """The outcome of deleting the objects of plans.
 
     Attributes:
         files: The number of removed objects by reason.
@@ -99,7 +99,7 @@ class StoredRuns:
 
 
 def list_runs(store: ObjectStore) -> StoredRuns:
-    """What runs have stored. One listing. Raises `StorageError`."""
+    """The objects that runs have stored. One listing. Raises `StorageError`."""
     plans: dict[tuple[str, int], str] = {}
     files: dict[str, list[ObjectMeta]] = {}
     for meta in store.list(GC_RUNS):

@@ -57,7 +57,7 @@ def is_of_table(key: str) -> bool:
 def find_left_behind(
     store: ObjectStore, snapshot: CatalogSnapshot, directories: Iterable[str]
 ) -> dict[str, tuple[Total, tuple[str, ...]]]:
-    """What is left in those of the directories whose tables are purged: files and bytes, and links to directories.
+    """The rest in those of the directories whose tables are purged: files and bytes, and links to directories.
 
     Files of unknown names, and other datasets, are the user's. One listing for each such directory that is there.
     """

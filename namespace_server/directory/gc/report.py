@@ -1,4 +1,4 @@
-"""What a run found and did, or would do: values, JSON and text."""
+"""The report of a run or of a dry run: values, JSON and text."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class MarkResult:
-    """What the mark phase found.
+    """The findings of the mark phase.
 
     Attributes:
         catalog_version: The catalog version whose rows were read last.
@@ -272,7 +272,7 @@ class GcReport:
 
 
 def words_of(total: Total, links: Collection[str]) -> str:
-    """What is left in a directory, in words."""
+    """The number and size of the files left in a directory, in words."""
     linked = f"; what lies behind the symbolic links {', '.join(sorted(links))}" if links else ""
     return f"{total} of unknown names or of other datasets{linked}"
 

@@ -82,7 +82,7 @@ MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.valu
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What a run decides by.
+    """The times and settings by which a run decides.
 
     Attributes:
         run: The uuid of the run; empty for an estimate.
@@ -119,7 +119,7 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True)
 class _RunScope:
-    """Where a run looks: `everywhere`, or where something changed; only at the files of `tables`, if there are any."""
+    """The locations that a run looks at: all (`everywhere`), or changed ones; only those of `tables`, if given."""
 
     everywhere: bool
     tables: Collection[ObjectId]
@@ -140,7 +140,7 @@ def _terms(
 
 @dataclass(slots=True)
 class _Marked:
-    """What a run found on the version of the catalog that has its horizon.
+    """The findings of a run on the version of the catalog that has its horizon.
 
     Attributes:
         snapshot: That version.
@@ -161,7 +161,7 @@ class _Marked:
     result: MarkResult
 
     def removals(self) -> Iterator[Removal]:
-        """What goes, manifests before their files: a version that is listed can be read."""
+        """The objects to delete, manifests before their files: a version that is listed can be read."""
         ordered = sorted(self.result.orphans, key=lambda orphan: (orphan.kind not in MANIFEST_KINDS, orphan.path))
         yield from self.history
         yield from (Removal(each.path, each.size, each.written, each.reason) for each in ordered if each.is_owned)
@@ -274,7 +274,7 @@ class Collector:
         everywhere: bool = True,
         tables: Collection[ObjectId] = (),
     ) -> GcReport:
-        """What `collect` would remove at the time `now` of the machine's clock, with the single files. Writes nothing.
+        """Report what `collect` would remove at the time `now` of the machine's clock, file by file. Writes nothing.
 
         Only over an external manifest store does reading finish commits that are decided. `older_than` takes the place
         of `gc.uncommitted.grace`, and may be any duration. `tables` may be at places that the catalog did not choose,
@@ -324,7 +324,7 @@ class Collector:
         yield from find_quarantined(self._store, marked.snapshot, terms.horizon, terms.now)
 
     def _report(self, marked: _Marked, terms: _Terms, superseded: Superseded, newest: CatalogSnapshot) -> GcReport:
-        """What was found, as long as nothing is removed."""
+        """The report before anything is removed."""
         found = marked.result
         young = [(orphan.path, orphan.size) for orphan in found.young if orphan.judged_by >= terms.horizon]
         held = [orphan for orphan in found.young if orphan.judged_by < terms.horizon]
@@ -371,7 +371,7 @@ class Collector:
         return snapshot
 
     def _history(self, after_horizon: CatalogSnapshot, terms: _Terms) -> tuple[list[Removal], dict[str, str]]:
-        """What goes of the catalog's own history, versions first, and why others, or its rows, were not judged."""
+        """Removals of the catalog's own history, versions first, and why others, or its rows, were not judged."""
         try:
             require_managed(after_horizon)  # an estimate may be of another implementation's catalog
         except UnsupportedOperationError as error:

@@ -33,7 +33,7 @@ _CHECK: Final = sha256().digest_size
 
 
 class ScannedLocation(NamedTuple):
-    """What a run saw at a location.
+    """The state of a location that a run saw.
 
     Attributes:
         rows: Digest of the rows of the table there, or of its tombstone.
@@ -77,7 +77,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def read_scan_state(store: ObjectStore) -> dict[str, ScannedLocation]:
-    """What the last run saw, by location; nothing if there was none or what it wrote is damaged. One request."""
+    """The scan state of the last run, by location; empty if there was none, or it is damaged. One request."""
     data = store.find(SCAN_STATE)
     if data is None or sha256(data[_CHECK:]).digest() != data[:_CHECK]:
         return {}
@@ -101,7 +101,7 @@ def write_scan_state(store: ObjectStore, seen: Mapping[str, ScannedLocation]) ->
 
 @dataclass(slots=True)
 class Choice:
-    """Where a run looks.
+    """The locations that a run looks at.
 
     Attributes:
         rows: The digest of the rows of each location.

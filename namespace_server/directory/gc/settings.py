@@ -1,4 +1,4 @@
-"""What garbage collection keeps, and for how long: settings of the catalog, with floors."""
+"""Retention settings of garbage collection: they belong to the catalog, and have floors."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ CommitChanges = Callable[[Callable[[CatalogSnapshot], Changes]], CatalogSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of a table: versions superseded less than `age` ago, and the newest `count` of each branch."""
+    """Retention of a table: versions superseded less than `age` ago, and the newest `count` of each branch."""
 
     age: timedelta
     count: int
@@ -115,7 +115,7 @@ class Superseded:
 
 
 def kept_of(snapshot: CatalogSnapshot, table_id: ObjectId, settings: GcSettings) -> Kept | None:
-    """What is kept of a table; None if all is. Raises `ValueError` for a property that is wrong."""
+    """The retention of a table; None if all versions are kept. Raises `ValueError` for a property that is wrong."""
     age = stated(snapshot, table_id, TABLES_AGE, read_age, settings.tables_age)
     count = stated(snapshot, table_id, TABLES_COUNT, read_count, settings.tables_count)
     return None if age is None and count is None else Kept(age or LEAST_AGE, count or 1)

@@ -96,7 +96,7 @@ class ManifestReader:
         return next((data for data in copies if is_row(entry, data)), None)
 
     def staged_copies(self, path: str) -> Iterator[bytes]:
-        """What lies under a staged path; see `StagedPaths.copies`."""
+        """The bytes under a staged path; see `StagedPaths.copies`."""
         return self._staged.copies(path)
 
     def _find(self, entry: VersionEntry) -> _Flipped | None:
@@ -112,7 +112,7 @@ def is_row(entry: VersionEntry, data: bytes) -> bool:
 
 
 def _other_file(entry: VersionEntry, data: bytes) -> LanceCoreError:
-    """What to raise where the canonical name of a row has other bytes: another version, or a damaged file.
+    """The error for a row whose canonical name has other bytes: those of another version, or of a damaged file.
 
     The rows of earlier catalog versions name versions whose place others took since: those of a branch that was made
     again, or of a location that was registered again. They were committed at other times.

@@ -486,7 +486,7 @@ def _is_dropped(party: Participant, snapshot: CatalogSnapshot) -> bool:
 
 
 def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
-    """Where an open record staged this very row; None if none did."""
+    """The path at which an open record staged this very row; None if none did."""
     path = snapshot.open_path(place_of(entry))
     return path if path is not None and entry.matches_staged_path(path) else None
 

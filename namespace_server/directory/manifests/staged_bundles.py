@@ -61,7 +61,7 @@ def is_staged_alone(store: ObjectStore, snapshot: CatalogSnapshot, path: str) ->
 
 
 class ClosedRecords:
-    """What may be left of staged manifests whose records are closed (M2). Not thread-safe.
+    """Objects that may be left of staged manifests whose records are closed (M2). Not thread-safe.
 
     One flip opens all records that have manifests in a bundle, so a snapshot that has one of them closed has each of
     the others, open or closed. The process that closes the last one removes the bundle.
@@ -117,7 +117,7 @@ class StagedPaths:
         )
 
     def copies(self, path: str) -> Iterator[bytes]:
-        """What lies under this staged path: in a bundle, and alone, the likelier first. Raises `StorageError`.
+        """The bytes under this staged path: in a bundle, and alone, the likelier first. Raises `StorageError`.
 
         Each is to be compared with what is expected: a client, too, may have staged something under this path.
         """
@@ -128,7 +128,7 @@ class StagedPaths:
                 yield data
 
     def find_bundled(self, path: str) -> bytes | None:
-        """What a bundle has under this staged path; None if none has it. Raises `StorageError`."""
+        """The bytes that a bundle has under this staged path; None if none has it. Raises `StorageError`."""
         key = bundle_key(path)
         return None if key is None else self._load(key).get(path)
 

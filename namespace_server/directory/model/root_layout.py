@@ -39,7 +39,7 @@ GC_PERIODS: Final = f"{GC_RUNS}/periods"
 SCAN_STATE: Final = f"{GC_RUNS}/locations"
 KEPT_VERSIONS: Final = f"{GC_RUNS}/kept"
 EXPIRING: Final = "expiring"
-"""Where a run keeps copies of manifests that it is deleting, below its own key."""
+"""The directory, below a run's own key, of copies of manifests that it is deleting."""
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 BACKUP_NOTE: Final = f"{STAGING}/backup.json"
 RESTORE_CLAIM: Final = f"{STAGING}/restore.json"
@@ -55,7 +55,7 @@ _BUNDLE: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.manifests", re.ASCII)
 
 
 def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, version: int) -> str:
-    """Where one attempt at a batch stages the manifest that it builds for an operation; never used twice (N5).
+    """The key under which one attempt at a batch stages the manifest of an operation; never used twice (N5).
 
     No directory of its own: to make and remove one takes a local file system longer than to write the manifest.
     """
@@ -87,12 +87,12 @@ def gc_run_key(run: str, name: str) -> str:
 
 
 def kept_version_key(version: int) -> str:
-    """Where the copy of a catalog version lies that is needed although it is not kept."""
+    """The key of the copy of a catalog version that is needed although it is not kept."""
     return f"{KEPT_VERSIONS}/{version}.manifest"
 
 
 def probe_key(name: str) -> str:
-    """Where the object lies whose writing shows that the root can be written; `name` is a uuid."""
+    """The key of the object whose writing shows that the root can be written; `name` is a uuid."""
     return f"{STAGING}/{name}/probe"
 
 

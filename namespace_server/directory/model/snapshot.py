@@ -217,7 +217,7 @@ class CatalogSnapshot:
         return tuple(sorted(found, key=lambda record: (record.timestamp_ms, record.batch_uuid)))
 
     def open_path(self, place: Place) -> str | None:
-        """Where the record that last published a version at this place staged it, while that record is open."""
+        """The path at which the record that last published a version here staged it; None once it is closed."""
         found = self._state.open_places.get(place)
         return None if found is None else found[1]
 

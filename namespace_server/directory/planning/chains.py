@@ -52,7 +52,7 @@ def table_at_location(
 
 
 def replacement(entry: VersionEntry, manifest_sha256: str | None) -> str | None:
-    """What says that a row is of another version than the one that a client read under its number (P11), in words.
+    """The reason why a row is of another version than the one that a client read under its number (P11), in words.
 
     None if it is that one, or where that is not known: the client does not say what it read, or the row is of a writer
     that keeps no hash.

@@ -1,4 +1,4 @@
-"""What planning reads: manifests, and what storage holds of versions of other writers. It writes nothing."""
+"""The input of planning from storage: manifests, and versions of other writers. It writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the rows of a table are, for reads and changes of them."""
+"""The manifest and location of a table at a version, for reads and changes of its rows."""
 
 from __future__ import annotations
 

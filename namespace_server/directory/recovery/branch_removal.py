@@ -137,7 +137,7 @@ class BranchRemoval:
 
 
 def _staged_names(snapshot: CatalogSnapshot, location: str, branch: str) -> list[str]:
-    """Where open records staged versions of a branch that has no rows any more. Each name is used once (N5)."""
+    """Staged paths, by open records, of versions of a branch that has no rows any more. Each is used once (N5)."""
     return [
         party.staged_path
         for record in snapshot.open_records()

@@ -148,7 +148,7 @@ class Recommits:
         return None if is_next and lineage_break(file, found.file) is not None else file
 
     def _trunk(self, found: Unmanaged, others: Others, place: ChainKey, snapshot: CatalogSnapshot) -> Trunk:
-        """Where an unmanaged version left the chain of the catalog. Where several places fit, the lowest counts.
+        """The version at which an unmanaged one left the chain of the catalog. Of several that fit, the lowest.
 
         It goes down version by version: a writer may have committed thousands on its own. Raises
         `InvalidTransaction` if no place is known.

@@ -1,4 +1,4 @@
-"""Where tables may lie and base paths of manifests may lead: below the root, and where the operator allows it.
+"""The places of tables and base paths: below the root, and where the operator allows it.
 
 Readers follow a base path with their own credentials and in their own network, so a path that one client writes is
 opened by all others.

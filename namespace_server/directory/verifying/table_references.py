@@ -55,7 +55,7 @@ class ReferenceChecks:
         return TableReferences(location, named, tuple(children))
 
     def needs_of_branch(self, operation: DeleteBranch, location: str, snapshot: CatalogSnapshot) -> TableReferences:
-        """What names or reads a branch: references, and manifests of all other chains of the table; reads them all."""
+        """The references and manifests that name or read a branch; reads those of all other chains of the table."""
         found = self.references(operation, location)
         base = branch_base(location, operation.branch)
         others = [

@@ -116,7 +116,7 @@ class Verifier:
         self._dropped = DroppedTableChecks(kept)
 
     def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[Findings]:
-        """What storage says about each operation of each batch, by index, in parallel.
+        """The findings on storage for each operation of each batch, by index; looked up in parallel.
 
         A problem is a finding, not an exception: a replayed batch needs no staged file (P1). Raises `StorageError`
         when the store cannot be read.

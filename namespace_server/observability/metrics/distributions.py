@@ -31,7 +31,7 @@ class Distributions(Collector):
         self._cells: dict[tuple[str, ...], _Cell] = {}
 
     def of(self, *labels: str) -> Observe:
-        """What adds a value under these labels; the same each time."""
+        """The function that adds a value under these labels; the same each time."""
         with self._lock:
             cell = self._cells.get(labels)
             if cell is None:

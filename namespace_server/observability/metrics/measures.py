@@ -30,7 +30,7 @@ from namespace_server.observability.observation import (
 )
 
 PREFIX: Final = "lance_namespace_"
-"""What the names of all metrics begin with, but those of the process."""
+"""The prefix of the names of all metrics but those of the process."""
 REQUEST_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 STEP_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 STORAGE_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
@@ -41,7 +41,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call] # this format has no 
 
 
 class ServerMetrics(RequestMetrics):
-    """What a server has done since its start. Thread-safe.
+    """The metrics of a server since its start. Thread-safe.
 
     Labels are words of this project: operations, kinds, outcomes. None is made of what clients send.
     """

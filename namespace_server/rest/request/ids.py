@@ -130,7 +130,7 @@ def as_segment(ids: Id, query: Mapping[str, str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class IdScope:
-    """Where the ids of a request are: below its `database`; `kind` is what its path names."""
+    """The scope of the ids of a request: those below its `database`. `kind`: the kind of object in its path."""
 
     database: Database = ()
     kind: Kind = "table"

@@ -67,7 +67,7 @@ def descriptions() -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """Where the names of tables are looked up: the name of the catalog in SQL, and the namespace of the session."""
+    """The scope of names of tables: the name of the catalog in SQL, and the namespace of the session."""
 
     catalog: str
     namespace: TableId
