@@ -1,8 +1,9 @@
-"""Leases: what garbage collections keep for a job while it is renewed: the files of a writer, the version of a reader.
+"""Leases: files of a writer, or the version of a reader, that garbage collection keeps while a job renews them.
 
-A catalog removes files that nothing names, once they are older than its `gc.uncommitted.grace`, and refuses commits
+A catalog removes unreferenced files, once they are older than its `gc.uncommitted.grace`, and refuses commits
 that name them. An intent keeps what a job writes and reads as it was when the intent was registered. It ends with the
-job; that of a job that died ends by the first collection after its time is over. A reader pins a catalog version.
+job; that of a job that died ends by the first garbage collection after its time is over. A reader pins a catalog
+version.
 """
 
 from __future__ import annotations

@@ -186,9 +186,7 @@ class Settings(BaseSettings):
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
     )
 
-    read_only: bool = Field(
-        default=False, description="Whether changes are refused with 503 and `Retry-After`, for maintenance."
-    )
+    read_only: bool = Field(default=False, description="Whether changes are refused with 503 and `Retry-After`.")
     read_only_file: Path | None = Field(
         default=None,
         description="A path at which the operator makes a file to have changes refused while it is there, as by "
@@ -310,7 +308,7 @@ class Settings(BaseSettings):
         default=6 * 3_600,
         ge=0,
         le=31 * 86_400,
-        description="Seconds between two garbage collections, which remove what nothing in the catalog needs any more, "
+        description="Seconds between two garbage collections, which delete what no kept version of the catalog needs, "
         "in a process of one of the servers on the root. 0: none.",
     )
     maintenance_interval: int = Field(

@@ -41,7 +41,7 @@ def gc(
         str | None,
         typer.Option(
             metavar="AGE",
-            help="With --dry-run: the age from which a file that nothing names counts, in place of "
+            help="With --dry-run: the age from which an unreferenced file counts, in place of "
             "gc.uncommitted.grace: 14d, 36h, 90m.",
             show_default=False,
         ),
@@ -63,7 +63,7 @@ def gc(
         str | None, typer.Option(metavar="TIME", help="Begin no removal after so long: 90m, 2h. The next run goes on.")
     ] = None,
 ) -> None:
-    """Remove from a catalog what nothing needs any more.
+    """Remove from a catalog what none of its kept versions needs.
 
     That is: earlier versions of the catalog, dropped tables whose time to come back is over, deleted versions of
     tables, and files of failed writes and rejected batches. Servers and writers may go on; a write that takes longer

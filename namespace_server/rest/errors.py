@@ -140,7 +140,7 @@ class ServerReadOnly(ServiceUnavailableError):
     retry_after = 60
 
     def __init__(self) -> None:
-        super().__init__("the server is read-only for maintenance; nothing was done, try again later")
+        super().__init__("the server is read-only; nothing was done, try again later")
 
 
 class OriginRefused(LanceNamespaceError):

@@ -268,7 +268,7 @@ class CatalogService:
         return await asyncio.get_running_loop().run_in_executor(self._writers, copy_context().run, work)
 
     async def ready(self) -> int:
-        """The newest catalog version, read now, after proof that the root can be written; in maintenance without.
+        """The newest catalog version, read now, after proof that the root can be written; read-only without.
 
         The proof holds for some seconds. One probe runs at a time; those that arrive meanwhile share its result.
 

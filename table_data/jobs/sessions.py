@@ -23,7 +23,7 @@ class ChangeSession:
     """One change of one table: staged, and staged again where its batch conflicts. Not thread-safe.
 
     `rows` is an Arrow IPC stream or file within `limits`. Files of a change whose outcome is unknown stay, like those
-    of a worker that was killed; `lance-namespace gc --dry-run` lists those that nothing names.
+    of a worker that was killed; `lance-namespace gc --dry-run` lists the unreferenced ones.
     """
 
     def __init__(

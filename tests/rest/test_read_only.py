@@ -51,7 +51,7 @@ def test_each_change_is_refused_before_it_is_read(refusing: httpx.Client, endpoi
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "60")
     assert answer.json() == {
         "code": 17,
-        "error": "the server is read-only for maintenance; nothing was done, try again later",
+        "error": "the server is read-only; nothing was done, try again later",
         "outcome": "nothing_done",
     }
 

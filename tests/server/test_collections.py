@@ -159,8 +159,8 @@ def test_the_command_looks_where_something_changed(root: Path) -> None:
     for arguments in (["--dry-run"], []):
         status, said, _ = gc(str(root), "--changed", *arguments)
         assert "not looked at: 1 location of tables that did not change" in said
-        assert "that nothing names yet" not in said
-    assert "kept: 1 file, 7 bytes that nothing names yet" in gc(str(root))[1]
+        assert "not referenced yet" not in said
+    assert "kept: 1 file, 7 bytes not referenced yet" in gc(str(root))[1]
 
 
 def test_the_command_looks_at_one_table(root: Path) -> None:

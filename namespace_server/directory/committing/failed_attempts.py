@@ -1,4 +1,4 @@
-"""Files that nothing needs any more, removed at once and not by a garbage collection (the first tier of clean-up).
+"""Unreferenced files of this process, removed at once and not by a garbage collection (the first tier of clean-up).
 
 Those of attempts that are in no history, and what is left of staged manifests whose records are closed.
 
@@ -67,7 +67,7 @@ class FailedAttempts:
             try:
                 self._store.delete_all(keys[first : first + _AT_ONCE])
             except LanceCoreError as error:
-                logger.info("files that nothing needs are left for now: %s", error)
+                logger.info("unreferenced files are left for now: %s", error)
                 with self._lock:
                     self._keys.extend(keys[first:])
                 return

@@ -30,7 +30,7 @@ _REMOVALS_PER_FLIP = 256
 MIN_RECORD_AGE: Final = timedelta(minutes=2)
 """Younger records never expire, however many there are: a flip whose proof was delayed is recognised by them (G7)."""
 _EXPIRING: Final = frozenset({PURGED, DEREGISTERED, REMOVED})
-"""States of tombstones that may expire: that of a dropped table is purged first, that of a branch goes with its files."""
+"""States of tombstones that expire: that of a dropped table is purged first, that of a branch goes with its files."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 

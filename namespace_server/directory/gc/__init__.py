@@ -9,7 +9,7 @@ restored_versions   they come back if a reference named the version meanwhile
 expired_versions    manifests of table versions that no kept version of the catalog has
 purges              tables that were dropped, and whose time to come back is over
 quarantine          quarantined files that no version needs
-mark                files of tables that nothing names
+mark                unreferenced files of tables
 lost_versions       versions whose manifest is missing, so that it is unknown what they need
 directories         which directories below the root belong to which table
 scan_state          what runs saw at each location, so that a later one looks where something changed

@@ -29,7 +29,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 SUPERSEDED: Final = "earlier version of the catalog"
 UNNAMED_ROWS: Final = "rows of earlier versions of the catalog"
-ENDED: Final = "copy of a catalog version that nothing needs any more"
+ENDED: Final = "copy of a catalog version that is not needed any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def unnamed_files(
     """The row, deletion and transaction files of `__manifest` that no kept version names, nor a copy that is needed.
 
     None is younger than `horizon`, nor was written less than `grace` before the oldest kept version. Files are listed
-    first, then manifests are read. Copies that nothing needs are among the result. They are not read, so what only they
+    first, then manifests are read. Copies that are not needed are in the result. They are not read, so what only they
     name is among it as well. Raises `StorageError`; `CorruptFile` and `UnsupportedFeature` for a manifest that is not
     understood, or that is lost though it is needed.
     """
@@ -187,7 +187,7 @@ def _key_of(store: ObjectStore, number: int, scheme: NamingScheme) -> str:
 
 
 def _ended(copies: Iterable[tuple[int, ObjectMeta]], snapshot: CatalogSnapshot) -> Iterator[Removal]:
-    """The copies that nothing needs, nor ever will: of a version below the oldest kept one no need can begin.
+    """The copies that are not needed, and never will be: of a version below the oldest kept one no need can begin.
 
     A copy from there on was made by a later run, for a need that `snapshot` does not know, or by one that died.
     """

@@ -1,4 +1,4 @@
-"""The mark phase: finds the files of a catalog's tables that nothing names. Reads only.
+"""The mark phase: finds the unreferenced files of a catalog's tables. Reads only.
 
 The order of the looks makes the result safe against commits that run meanwhile (rule G5 of a collector: list files,
 then read manifests). A manifest moves from `_staging/` to its canonical name, and an unmanaged one from there to

@@ -1,4 +1,4 @@
-"""Quarantined files, which another writer had put under a name of the catalog, and which nothing needs (rule G22)."""
+"""Finds quarantined files of other writers that no version needs (rule G22)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file that nothing names.
+    """An unreferenced file.
 
     Attributes:
         path: The key below the root of the catalog.
@@ -32,7 +32,7 @@ class Orphan:
         written: When it was written, by the store's clock.
         kind: What it is, in words.
         table: The id of its table, joined by '$'; None for a staged manifest whose table is not known.
-        reason: Why nothing needs it, in words.
+        reason: Why it is not needed, in words.
         judged_by: The date by which it is old or young, that of the youngest file which is needed together with it.
         is_owned: Whether the catalog chose the location of its table. At others nothing is deleted.
     """
@@ -86,8 +86,8 @@ class MarkResult:
     Attributes:
         catalog_version: The catalog version whose rows were read last.
         tables: The ids of the tables whose files were judged.
-        orphans: The files that nothing names, by table and key.
-        young: Files that nothing names, and that were written at or after the horizon: a writer may still commit them.
+        orphans: The unreferenced files, by table and key.
+        young: Unreferenced files that were written at or after the horizon: a writer may still commit them.
         unknown: The keys of files whose names have no known form. They are never orphans.
         not_judged: By location: why the files of the table there were not judged.
         not_owned: By location: the tables that were left out because the catalog does not own their locations.
@@ -156,8 +156,8 @@ class GcReport:
         kept: The keys of objects that were to be removed and have changed since.
         refused: By key, why the store did not remove an object. Later runs try again.
         purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
-        too_young: The number and size of files that nothing names and that were written at or after the horizon.
-        held: By location, the number and size of files that nothing names, and that an intent keeps.
+        too_young: The number and size of unreferenced files that were written at or after the horizon.
+        held: By location, the number and size of unreferenced files that an intent keeps.
         purges_held: The locations of dropped tables whose time is over, and that an intent keeps.
         not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
         expired: The number of versions of tables whose rows went; their files follow with the history of the catalog.
@@ -252,7 +252,7 @@ class GcReport:
     def _kept_lines(self) -> Iterator[str]:
         if self.too_young.files:
             before = f"{self.horizon:%Y-%m-%dT%H:%M:%SZ}"
-            yield f"kept: {self.too_young} that nothing names yet, written since {before}"
+            yield f"kept: {self.too_young} not referenced yet, written since {before}"
         for location, each in self.held.items():
             yield f"kept: {each} at {location} that a job may still commit, by an intent"
         for location in self.purges_held:

@@ -200,7 +200,7 @@ class Collector:
         everywhere: bool = True,
         tables: Collection[ObjectId] = (),
     ) -> GcReport:
-        """Remove what nothing needs. A crash at any moment leaves a catalog that is whole; the next run goes on.
+        """Remove what is not needed. A crash at any moment leaves a catalog that is whole; the next run goes on.
 
         Args:
             given: Settings of the catalog, by name, to be set for this run and those that follow.
@@ -278,7 +278,7 @@ class Collector:
 
         Only over an external manifest store does reading finish commits that are decided. `older_than` takes the place
         of `gc.uncommitted.grace`, and may be any duration. `tables` may be at places that the catalog did not choose,
-        and the catalog one that is not adopted: then the report says what nothing needs, and that it stays. Raises as
+        and the catalog one that is not adopted: then the report lists what is not needed, and that it stays. Raises as
         `collect`, except for what is of writing.
         """
         snapshot = self._newest()

@@ -16,7 +16,7 @@ class GcSettings:
     """The settings of a catalog.
 
     Attributes:
-        grace: `gc.uncommitted.grace`: age from which a file that nothing names may go. A writer that commits by path
+        grace: `gc.uncommitted.grace`: age from which an unreferenced file may go. A writer that commits by path
             must be done by then.
         catalog_age: `gc.catalog.age`: how long a catalog version is kept after it was superseded.
         catalog_count: `gc.catalog.count`: the newest catalog versions that are kept in any case.

@@ -6,7 +6,7 @@ in it (M2).
 
 In a directory each manifest is staged alone, since it gets its canonical name by a link. Bundles are read there as
 well: a catalog may have been copied from a bucket. A catalog that was never collected has none either: servers of the
-release before, which know neither collections nor bundles, may still commit to it (G25).
+release before, which know neither garbage collection nor bundles, may still commit to it (G25).
 
 Modules of the commit path know staged paths alone, and ask here for the objects and keys behind them.
 """

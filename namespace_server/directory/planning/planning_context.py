@@ -105,11 +105,11 @@ class PlanningContext:
         [manifest] = self._store.require([path])
         slow = {key for key, written in old.items() if manifest.written - written > grace}
         left = self.unnamed(base, slow, kept)
-        if not left:  # of the others, each collection since then has read the manifest
+        if not left:  # of the others, each garbage collection since then has read the manifest
             return True
         logger.error(
-            "version %d at %s is not adopted: it names a file that was written %d s before it, and what nothing names "
-            "for %d s may be removed",
+            "version %d at %s is not adopted: it names a file that was written %d s before it, and unreferenced files "
+            "may be removed after %d s",
             file.version,
             base,
             manifest.written - min(old[key] for key in left),

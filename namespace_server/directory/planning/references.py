@@ -76,7 +76,7 @@ def _create_branch(builder: PlanBuilder, index: int, operation: CreateBranch) ->
 
 
 def _delete_branch(builder: PlanBuilder, index: int, operation: DeleteBranch) -> OperationResult:
-    """Remove the rows of a branch that nothing needs, and note that its files are to be removed (B2)."""
+    """Remove the rows of a branch that is not needed, and note that its files are to be removed (B2)."""
     table = builder.table(operation.id)
     head = require_head(builder, operation)
     references = _references(builder, index, table)

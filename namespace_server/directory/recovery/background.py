@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 _LEFT_TO_OTHERS: Final = 10.0
 """Seconds for which the open records of other processes are left to them, while these commit."""
 _TRIES: Final = 2
-"""How often a sweep tries to flip for record maintenance alone."""
+"""How often a sweep tries to flip for record housekeeping alone."""
 _RECOMMITS: Final = 100
 """How many flips of a sweep commit again, one after the other, what other writers committed on each other."""
 EXPIRY_INTERVAL: Final = 60.0
@@ -221,7 +221,7 @@ class Recovery:
                 self._unmanaged_manifests.conclude(pending.batch.uuid, error)
 
     def _flush_record_housekeeping(self, snapshot: CatalogSnapshot) -> None:
-        """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown.
+        """Flip for record housekeeping alone, if no batch carried it for an interval, or at a clean shutdown.
 
         While another server is busy this one does not fight for slots: each that it wins costs the other one a flip.
         What waits is done later, by this server or by one that recovers its records.
