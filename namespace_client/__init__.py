@@ -17,7 +17,7 @@ reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
 in_process          the backend for a catalog in this process
 access              reads and changes, over any backend
-connections         where a catalog is, and what says who the caller is
+connections         the address of a catalog, and the credentials of the caller
 routes              the HTTP routes of the operations
 wire                request and response types, and the exceptions for error responses
 history             the versions of the catalog, and what made them
@@ -25,6 +25,7 @@ names               names of namespaces and tables
 display             results as text and HTML
 results, errors     results and exceptions
 error_codes         error codes of the specification
+tracing             spans and trace headers, where the program uses the SDK of OpenTelemetry
 
 A module imports only modules below it in this list.
 """

@@ -5,12 +5,18 @@ data            operations on rows of its tables
 workers         processes that do the work on rows, and their pools
 credentials     storage options that clients are handed
 rest            the catalog over HTTP: routes, errors, middleware
+maintenance     compaction and indices of the tables of a catalog, by policy
+background      the scheduler, and the jobs of a server
 observability   metrics, traces, logs
 store           the external manifest store in a database; the only package that imports SQLAlchemy
 app             the ASGI application
 serving         listening, TLS, bounds of connections, signals, graceful shutdown
 cli             the command `lance-namespace`
-settings        its settings, from options, environment and file
+settings        its settings; their types and sources: `setting_types`, `setting_sources`
+read_only       whether a server takes changes
+outcomes        the outcome that an error states of its request (A3)
+answer          the answer of an operation, and JSON that is kept
+durations       a clock, and the texts of durations
 process         tuning of the garbage collector and the allocator, for a serving process
 secret_texts    parsing of texts that hold secrets, without showing them in errors
 """

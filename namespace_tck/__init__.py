@@ -9,6 +9,7 @@ rows         Arrow tables in requests and answers
 registry     what a check is, and lists of checks
 session      one server under test: its capabilities, the namespace of the kit, its removal
 trial        what one check works with: its own namespace, tables and clients
+staging      a namespace that keeps the commits of pylance instead of sending them
 storage      stock clients that open the location of a table themselves
 checks       the checks, one module for each kind of object
 runner       runs checks, gives results

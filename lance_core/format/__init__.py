@@ -9,4 +9,8 @@ deletion      deletion files
 bitmaps       Roaring bitmaps
 arrow_file    the decompressed size of an Arrow IPC file
 schema        which columns a data file has for given schema fields
+blobs         columns whose bytes lie apart from the others of a data file
+footer        the end of a data file: its rows, its columns and their types
+string_file   data files of a few rows of strings
+decoding      decodes messages that clients wrote, within a bound on their number
 """

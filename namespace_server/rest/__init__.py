@@ -3,7 +3,7 @@
 What a request means and whether it may happen is decided in `namespace_server.directory`. Here bytes become requests
 and answers become bytes.
 
-    routers         the routes, one module for each kind of object: each route is declared once, in one form
+    routers         the routes: one table of the operations, health, documentation, operations that are not served
     handlers        what routes do with a request, one class for each kind of operation
     routing         how a route is declared, FastAPI, and the fast path in front of it
     exchange        one request and what its parts say
@@ -22,7 +22,9 @@ and answers become bytes.
     models          pydantic models: our additions to the published ones, query parameters
     responses       headers and bodies of successes
     errors          status and body of every failure
-    identity        API keys
+    identity        API keys: `key_file` reads and writes them, `wrong_keys` bounds guesses
+    client_address  the address of the client of a request
+    own_address     the address of this machine for others
     header_names    names of our headers
     port            the catalog as this layer needs it
 """

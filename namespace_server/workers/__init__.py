@@ -11,4 +11,5 @@ change_pool     the pool for changes
 read_pool       the pool for reads
 pipes, spool    rows on their way, and rows that wait for slow clients
 memory          the memory of a process
+fifos           ends the waits of jobs for a FIFO in the place of a file
 """

@@ -2,7 +2,9 @@
 
 table                  `ManifestTable`: snapshots in, flips out; compare-and-set on the next version
 snapshots              the newest snapshot, brought up to date step by step, and earlier ones
-peers                  which servers committed lately
+peers                  which servers committed lately; `peer_secret`: proofs of the secret that they share
+store_clock            how far this machine's clock is from the store's
+unlisted_tables        tables below a root that the catalog has no row of
 newest_version         proves which version is the newest
 flip                   builds the next version: new fragments, deletions, merged old fragments; its outcomes
 fragment_merge         which old fragments a flip merges

@@ -15,6 +15,12 @@ state             the maps that make up a snapshot; `state_editor` applies row c
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot
 persistent        immutable collections underneath: of entries, of names, of the versions of a branch
+known_fields      the fields that a request of each operation may have
+intent_requests   requests about intents
+note_requests     requests that note properties on a transaction; `notes`: these properties
+collector_rows    rows that say what may be removed: the collector's own, pins, intents
+intents           files and versions that intents keep
+retention         retention that properties of tables and namespaces state
 limits            bounds on what one request may hold: sizes, integers, idempotency keys
 errors            the namespace errors that the catalog raises
 """

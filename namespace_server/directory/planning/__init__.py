@@ -8,6 +8,9 @@ namespaces_and_tables operations on namespaces and tables
 table_versions        operations on table versions: create, delete, assert
 transactions          the commit of a transaction onto the head
 references            operations on branches and tags
+undrop                the return of dropped tables and namespaces
+pins, intents         catalog versions that are kept; jobs that may commit late
+freshness             refuses files that garbage collection may remove
 unmanaged_versions    rows for versions that other writers committed
 chains                names, heads and conflicts of chains, for the modules above
 """
