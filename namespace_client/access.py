@@ -243,7 +243,7 @@ class CatalogAccess:
     def find_table(
         self, table_id: TableId, *, at: int | None = None, branch: str | None = None, version: int | None = None
     ) -> FoundTable:
-        """As `table`, with the newer catalog version that adopts what was committed around the catalog."""
+        """As `table`, with the newer catalog version that adopts commits around the catalog."""
         request: Json = {"id": list(table_id)}
         try:
             table = self._backend.ask("describe_table", request, at=at)

@@ -1,4 +1,4 @@
-"""The history of the catalog: its versions, and what made them."""
+"""The history of the catalog: its versions, and the batches that made them."""
 
 from __future__ import annotations
 

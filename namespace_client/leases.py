@@ -134,7 +134,7 @@ class Lease:
 
 
 class Intent(Lease):
-    """The registration of a job that takes long: what it writes and reads is kept.
+    """The registration of a job that takes long: its files, and the versions that it reads, are kept.
 
     If all renewals fail for as long as `lasting`, it may end before the job, whose commit is then refused if it names
     files that are too old.

@@ -1,4 +1,4 @@
-"""Reads of a catalog outside of a transaction: of what is now, or of one catalog version."""
+"""Reads of a catalog outside of a transaction: of the newest version, or of one catalog version."""
 
 from __future__ import annotations
 

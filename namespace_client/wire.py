@@ -144,7 +144,7 @@ class CatalogPin:
 
 @dataclass(frozen=True, slots=True)
 class CatalogIntent:
-    """A job that is registered: what it writes and reads is kept for it.
+    """A registered job: its files, and the versions that it reads, are kept.
 
     Attributes:
         id: UUID that the job chose.

@@ -42,7 +42,7 @@ _BOOKKEEPING: Final = re.compile(
 
 
 class FileKind(Enum):
-    """The kind of a file; the values are what reports call it."""
+    """The kind of a file; the values are its names in reports."""
 
     DATA = "data file"
     DELETION = "deletion file"

@@ -186,7 +186,7 @@ class FileSurvey:
         self._staged_names: dict[str, str] = {}
 
     def cutoff_at(self, location: str) -> datetime:
-        """Only what was written before may be judged, of the table at this location."""
+        """The date before which files of the table at this location must be written to be judged."""
         return self._cutoffs.get(location, self._cutoff)
 
     def has_read(self, path: str) -> bool:
@@ -303,7 +303,7 @@ class FileSurvey:
         self._take(location, nested, self._drop)
 
     def read_again(self, location: str, *, everything: bool = False) -> None:
-        """Read the manifests of a table that were not read yet; what they name is no longer unnamed.
+        """Read the manifests of a table that were not read yet; files that they name are unreferenced no longer.
 
         With `everything` manifests are looked for in all directories below `location`. Raises `StorageError`.
         """

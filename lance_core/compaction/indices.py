@@ -21,7 +21,7 @@ def prepare_indices(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> CreateIndex | None:
-    """Write one segment for each index, over what its segments cover and all other rows. Commits nothing.
+    """Write one segment for each index, over all rows: those that its segments cover, and all others. Commits nothing.
 
     A vector index is not trained again: its partitions get the rows. A segment over the other rows alone would be less
     work, and is not safe. After a column was rewritten in a fragment, a segment no longer covers the fragment, but

@@ -1,4 +1,4 @@
-"""Work that a process does beside what it is asked for.
+"""Work in the background of a process, beside its requests.
 
 scheduler      when jobs run, how they end, what they report; below the catalog, whose recovery is one of them
 gc             the job that starts garbage collections, each in a process of its own

@@ -76,7 +76,7 @@ class GarbageCollection:
         return self.collect(stopping)
 
     def collect(self, stopping: threading.Event) -> JobResult:
-        """Collect now, and log what came of it."""
+        """Collect garbage now, and log the result."""
         began = time.monotonic()
         command = [sys.executable, "-m", "namespace_server", "gc", "--changed", "--json", *self.arguments]
         process = subprocess.Popen(  # noqa: S603 - no shell; the arguments are the server's own settings

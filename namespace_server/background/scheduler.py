@@ -1,4 +1,4 @@
-"""Jobs that a process does again and again beside what it is asked for: when they run, how they end, what they report.
+"""Jobs that a process repeats in the background: when they run, how they end, what they report.
 
 One rule for all jobs:
 

@@ -1,4 +1,4 @@
-"""Commands on what a catalog keeps: dropped tables that can come back, pinned versions, and what jobs need.
+"""Commands on dropped tables that can come back, pinned versions, and intents of jobs.
 
 The first argument may be the root of the catalog, in place of `--root`.
 """

@@ -1,4 +1,4 @@
-"""Commands that say what a catalog holds."""
+"""Commands that list and describe the objects of a catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A requested change, and what its record holds of that: principal, request and idempotency key."""
+"""A requested change, and the part of it that its record keeps: principal, request and idempotency key."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class DataOperations(Generic[Rows]):
         *,
         new: bool = False,
     ) -> Answer:
-        """Stage a change of this state of a table and commit it with what `compose` makes of it.
+        """Stage a change of this state of a table and commit it with the operations that `compose` makes of it.
 
         It answers `answer`, with the version. A `new` table is declared in the same batch. Raises the namespace errors
         of the operation and of a batch.

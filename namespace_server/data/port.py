@@ -83,7 +83,7 @@ class TableCatalog(Protocol):
 
 
 class Tables(Protocol):
-    """A catalog as changes of rows use it: what may wait, for storage or for a commit, is a coroutine."""
+    """A catalog as changes of rows use it; calls that may wait for storage or for a commit are coroutines."""
 
     @property
     def storage_options(self) -> Mapping[str, str]:

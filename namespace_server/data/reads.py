@@ -1,4 +1,4 @@
-"""Reads of rows: which version is read, and what its manifest answers without a look at rows."""
+"""Reads of rows: the version to read, and answers from its manifest alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog as JSON: what the REST server serves, and `DirectoryNamespace` has types for."""
+"""The catalog as JSON, as the REST server serves it and `DirectoryNamespace` wraps it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class JsonCatalog:
 
     @property
     def background(self) -> Scheduler:
-        """The jobs that run beside what the catalog is asked for; they end with `close`."""
+        """The background jobs of the catalog; they end with `close`."""
         return self.catalog.background
 
     @property
@@ -292,7 +292,7 @@ class JsonCatalog:
         return self.catalog.vendor.vends
 
     def with_storage_options(self, answer: Answer) -> Answer:
-        """The answer about a new table, with what the client is handed to reach it; may ask a token service.
+        """The answer about a new table, with storage options for the client; may ask a token service.
 
         The table is there: where its options cannot be had, the answer is without them, and a describe gives the error.
         """

@@ -1,4 +1,4 @@
-"""Whether the root can be written: what a readiness check asks."""
+"""Whether the root can be written, for readiness checks."""
 
 from __future__ import annotations
 

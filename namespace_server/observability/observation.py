@@ -48,7 +48,7 @@ class GcRun:
 
 
 class Observer:
-    """Receives what happens on one catalog, from any thread. This one ignores it; subclasses measure.
+    """Receives the events of one catalog, from any thread. This one ignores it; subclasses measure.
 
     No method raises, blocks, or learns names of tables or principals.
     """
@@ -184,7 +184,7 @@ def no_progress(phase: str, done: int = 0, of: int = 0, unit: str = "tables") ->
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """How often a cache had what was asked for, and how often not; and the bytes that it holds."""
+    """Hits and misses of a cache, and the bytes that it holds."""
 
     hits: int
     misses: int

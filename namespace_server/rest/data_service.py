@@ -182,7 +182,7 @@ class DataService:
         return {"change": self._changes.state, "read": self._reads.state}
 
     def load(self) -> None:
-        """Have loaded what workers need, so that the first request for one does not wait for it."""
+        """Load the libraries of workers, so that the first request for one does not wait for that."""
         self._starter.load()
 
     async def close(self) -> None:

@@ -30,7 +30,7 @@ class CatalogPort(Protocol):
 
     @property
     def background(self) -> Scheduler:
-        """The jobs that run beside what the catalog is asked for; they end with `close`."""
+        """The background jobs of the catalog; they end with `close`."""
         ...
 
     def state(self) -> CatalogFigures | None:
@@ -120,7 +120,7 @@ class CatalogPort(Protocol):
         ...
 
     def with_storage_options(self, answer: Answer) -> Answer:
-        """The answer about a new table, with what the client is handed to reach it. Blocking; raises nothing."""
+        """The answer about a new table, with storage options for the client. Blocking; raises nothing."""
         ...
 
     def check_answering(self) -> None:

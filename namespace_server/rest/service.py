@@ -65,7 +65,7 @@ class NotWritable(Exception):
 
 
 class CatalogService:
-    """A catalog, and what all routes share. Belongs to one event loop: `start` and `close` frame its life there.
+    """A catalog, and the parts that all routes share. Belongs to one event loop, from `start` to `close`.
 
     Short reads of a local catalog run on the event loop. Reads of a remote catalog, and work that can take
     milliseconds (historic snapshots, long lists, large bodies), run in threads.
@@ -251,7 +251,7 @@ class CatalogService:
         return await self._commits.commit(call)
 
     async def with_storage_options(self, answer: Answer) -> Answer:
-        """The answer about a new table, with what the client is handed to reach it."""
+        """The answer about a new table, with storage options for the client."""
         if not self.namespace.vends:
             return answer
         return await self.in_thread(partial(self.namespace.with_storage_options, answer))

@@ -83,6 +83,6 @@ class Shares(Generic[T]):
         return len(waiting), sum(not self.admits(principal) for principal in waiting)
 
     def cancel(self) -> None:
-        """Cancel what waits."""
+        """Cancel the waiting work."""
         for turn in self._turns:
             turn.future.cancel()

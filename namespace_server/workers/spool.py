@@ -33,7 +33,7 @@ _ROOM_TIMEOUT: Final = 5.0
 
 
 class SpoolSpace:
-    """The room for what waits: `disk` bytes in temporary files, which have no names and are in `directory`, by default
+    """The room for waiting rows: `disk` bytes in temporary files without names in `directory`, by default
     the system's. Belongs to one event loop.
     """
 

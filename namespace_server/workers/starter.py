@@ -38,7 +38,7 @@ class StartedProcess:
 
     @property
     def memory(self) -> int:
-        """The bytes of memory that are not of files; those that it shares with what forked it among them."""
+        """The bytes of memory that are not of files, with those that it shares with its parent."""
         return anonymous_bytes(self.number)
 
     def is_alive(self) -> bool:
@@ -90,7 +90,7 @@ class WorkerStarter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._start, memory, rows)
 
     async def close(self) -> None:
-        """End what forks, also while it loads. The workers go on; what waits for one has an `OSError`."""
+        """End the fork server, also while it loads. The workers go on; what waits for one has an `OSError`."""
         self._is_closed = True
         if (process := self._process) is not None:
             process.kill()

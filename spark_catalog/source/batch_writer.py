@@ -132,7 +132,7 @@ class LanceWriter(DataSourceArrowWriter):  # type: ignore[misc] # the base class
         )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit what the tasks staged. Nothing is visible unless this returns, or raises `CommitUnknown`.
+        """Commit the files that the tasks staged. Nothing is visible unless this returns, or raises `CommitUnknown`.
 
         Raises:
             RetryableConflict: Another commit is in the way, and the write can be repeated.

@@ -123,7 +123,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc] # th
         return StagedEpoch(tuple(fragment for report in reports for fragment in json.loads(report["payload"])), fields)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commit what the tasks staged, unless the epoch is committed: then remove it.
+        """Commit the files that the tasks staged, unless the epoch is committed: then remove them.
 
         Raises:
             EpochTaken: Another driver has committed the epoch meanwhile.

@@ -249,7 +249,7 @@ class SqlService:
         return None if result is None else {"catalog_version": result.catalog_version}
 
     def abort_statement(self, session: SqlSession, statement: str) -> None:
-        """Take back what a writing query has staged."""
+        """Take back the staged changes of a writing query."""
         found = session.statements.get(statement)
         if found is not None:
             self.sessions.abort_statement(session, found)
@@ -309,12 +309,12 @@ class SqlService:
         return writing.plan_write(self.access.versions, transaction_of(session, statement), **arguments)
 
     def stage_rows(self, session: SqlSession, statement: str | None, ref: Json, **arguments: Any) -> None:
-        """Stage what the tasks of a write reported."""
+        """Stage the files that the tasks of a write reported."""
         with self.sessions.writing(session, statement, at=ref["at"] or None) as running:
             writing.stage_rows(running, self._storage_options(ref), ref=ref, **arguments)
 
     def discard_rows(self, session: SqlSession, statement: str | None, ref: Json, **arguments: Any) -> None:
-        """Delete what the tasks of an aborted write reported."""
+        """Delete the files that the tasks of an aborted write reported."""
         del session, statement
         discard(writing.reported_files(ref, arguments["reports"], self._storage_options(ref)))
 

@@ -137,7 +137,7 @@ class Sessions:
             return statement
 
     def abort_statement(self, session: SqlSession, statement: Statement) -> None:
-        """Take back what a statement has staged, and delete its files."""
+        """Take back the staged changes of a statement, and delete its files."""
         with session.lock:
             if statement.id not in session.statements:
                 return

@@ -1,4 +1,4 @@
-"""Splits: what one task reads. Pure.
+"""Splits: the fragments and rows that one task reads. Pure.
 
 A split holds whole fragments or ranges of the rows of one. Small fragments share a split, large ones are divided.
 """

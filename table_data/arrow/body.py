@@ -57,12 +57,12 @@ class ArrowBody:
         return table_or_stream(stream.schema, self._batches(stream))
 
     def check(self) -> None:
-        """Raise what broke the reading of the rows, if anything did."""
+        """Raise the error that broke the reading of the rows, if one did."""
         if self._failure is not None:
             raise self._failure
 
     def explain(self) -> None:
-        """After work on the rows failed: raise what is wrong with them, if anything is."""
+        """After work on the rows failed: raise the defect of the rows, if there is one."""
         self.check()
         if self._schema is not None:
             _check_types(self._schema)

@@ -20,7 +20,7 @@ Refusals: TypeAlias = list[InvalidCall]
 
 @contextmanager
 def refused_as_such() -> Iterator[Refusals]:
-    """Raise the first refusal of a stream that is read in the block, in place of what pylance makes of it."""
+    """Raise the first refusal of a stream that is read in the block, in place of pylance's error for it."""
     refusals: Refusals = []
     try:
         yield refusals

@@ -1,4 +1,4 @@
-"""From a QueryTable request to what a scan of pylance takes.
+"""From a QueryTable request to the arguments of a scan of pylance.
 
 A request without vectors and without a text query is a plain scan, where `k` bounds the rows; zero is no bound. A
 search returns the `k` best rows after the first `offset`, ten if `k` is zero.

@@ -38,7 +38,7 @@ class FailedAnswer(NamedTuple):
 
 
 def without_debug_form(error: BaseException) -> str:
-    """The first part of what an error says."""
+    """The first part of the text of an error."""
     return str(error).partition(_DEBUG_PART)[0]
 
 

@@ -17,7 +17,7 @@ class FileRefused(ValueError):
 
 @contextmanager
 def refused_as(text: str) -> Iterator[None]:
-    """Raise what a file system refuses in the block as `FileRefused`, with a text before its reason."""
+    """Raise refusals of the file system in the block as `FileRefused`, with a text before the reason."""
     try:
         yield
     except OSError as error:
@@ -49,7 +49,7 @@ def shown_value(value: object) -> str:
 
 
 def shown_type(kind: pa.DataType) -> str:
-    """A type as errors show it, with what its texts look like where that is not plain."""
+    """A type as errors show it, with the form of its texts where that is not plain."""
     types = pa.types
     if types.is_timestamp(kind):
         return f"{kind} (a time with{'out' if kind.tz is None else ''} a zone)"

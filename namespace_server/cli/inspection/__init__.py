@@ -1,4 +1,4 @@
-"""Inspection: describes the content of any file of a table, and what is wrong with it.
+"""Inspection: describes the content of any file of a table, and its defects.
 
 tables          `inspect_uri`: a file, or a version of a table, by path or URI
 files           describes one file from its name and bytes; pure

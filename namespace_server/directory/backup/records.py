@@ -177,7 +177,7 @@ class BackupRecord:
 
     @property
     def size(self) -> int:
-        """Bytes of all files and manifests; what tables share counts for each."""
+        """Bytes of all files and manifests; shared ones count for each table."""
         return sum(part.size for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def log_key(sha256: str) -> str:
 def state_of(
     versions: Iterable[StoredVersion], references: Mapping[str, bytes], log: Sequence[StoredFile] | None = None
 ) -> str:
-    """The digest of what the state of a table depends on: tables with equal states have equal inventories."""
+    """The digest of the rows and references of a table: tables with equal digests have equal inventories."""
     parts = {"versions": list(versions), "references": {key: _sha256(data) for key, data in references.items()}}
     return _sha256(_content(parts if log is None else {**parts, "log": list(log)}))[:32]
 

@@ -82,7 +82,7 @@ def mended_reference(key: str, data: bytes, sizes: Mapping[tuple[str | None, int
 
 
 def restored_entries(snapshot: CatalogSnapshot, manifests: Mapping[Place, RestoredManifest]) -> Iterator[Entry]:
-    """The rows of the restored catalog, at the same version: what `snapshot` has, with these manifests of versions.
+    """The rows of the restored catalog, at the same version: those of `snapshot`, with these manifests of versions.
 
     * A version without a manifest is left out.
     * Batches are promoted; all of their records are closed.

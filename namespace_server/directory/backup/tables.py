@@ -104,7 +104,7 @@ class TableBackups:
         self._copies = Copies(self.store, self.destination, self.tick)
 
     def back_up(self, table: TableEntry) -> BackedUp:
-        """Copy what the destination lacks of a table, and write its inventory.
+        """Copy the files of a table that the destination lacks, and write its inventory.
 
         A table whose state is there already costs two listings of its references, one of its files in the destination
         for each thousand, and its inventory. Else: one listing of the table and of each further root that its files lie

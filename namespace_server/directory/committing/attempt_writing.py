@@ -1,4 +1,4 @@
-"""Writes what an attempt makes reachable, and looks beside it at what others did to storage meanwhile."""
+"""Writes the files that an attempt makes reachable, and looks meanwhile for changes of others on storage."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AttemptWriter:
         self._sole_writer = sole_writer
 
     def write(self, attempt: GroupAttempt, flip: Flip | None) -> Observed:
-        """Write what the flip makes reachable, durably, and look at storage beside it, in one parallel step (S1, P5).
+        """Write the files that the flip makes reachable, durably, and look at storage, in one parallel step (S1, P5).
 
         Raises `StorageError`, `CatalogDamaged`, `CatalogTooNew`, and as `ManifestTable.stage` does; some of the files
         may be written then.

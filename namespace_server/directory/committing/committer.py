@@ -159,7 +159,7 @@ class Committer:
                 return
 
     def remove_failed_attempts(self) -> None:
-        """Remove the files of attempts in no history, and what is left of closed records; see `FailedAttempts`."""
+        """Remove the files of attempts in no history, and staged files of closed records; see `FailedAttempts`."""
         self._failed_attempts.remove(self._table.current)
 
     def _run_group(self, group: Sequence[PendingBatch]) -> None:

@@ -42,7 +42,7 @@ class FailedAttempts:
         self._lock = threading.Lock()
 
     def add(self, attempt: GroupAttempt, flip: Flip | None, *, rows: bool = True) -> None:
-        """Note what an attempt wrote that is in no history: its staged manifests, and with `rows` its row files."""
+        """Note the files of an attempt that is in no history: its staged manifests, and with `rows` its row files."""
         keys = [key for plan in attempt.plans for key, _ in plan.staged if is_in_staging(key)]
         keys = keys_of_staged(self._store, attempt.snapshot, keys)
         if rows and flip is not None:
@@ -51,12 +51,12 @@ class FailedAttempts:
             self._keys.extend(keys)
 
     def add_closed(self, records: Sequence[RecordEntry], snapshot: CatalogSnapshot) -> None:
-        """Note what may be left of staged manifests whose records are closed in `snapshot`."""
+        """Note the objects that may be left of staged manifests whose records are closed in `snapshot`."""
         with self._lock:
             self._keys.extend(self._closed.add(records, snapshot))
 
     def remove(self, snapshot: CatalogSnapshot) -> None:
-        """Remove what was noted so far, except what a record needs that is open in `snapshot`.
+        """Remove the files noted so far, except those that a record needs that is open in `snapshot`.
 
         `snapshot` is not older than the records that were noted as closed. What cannot be removed is tried again.
         """

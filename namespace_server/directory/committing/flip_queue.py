@@ -59,7 +59,7 @@ class FlipQueue:
 
     @contextmanager
     def flipping(self) -> Iterator[None]:
-        """Flip within, once no other thread does; for what is not in the queue."""
+        """A context in which the calling thread alone flips; for changes that are not in the queue."""
         with self._changed:
             self._changed.wait_for(lambda: self._flipping is None)
             self._flipping = threading.get_ident()

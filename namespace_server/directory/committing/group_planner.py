@@ -180,7 +180,7 @@ class GroupPlanner:
         return attempt
 
     def adopt(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
-        """As `plan`, without the batches: an attempt that adopts what was found above their heads, and decides none."""
+        """As `plan`, without the batches: an attempt that adopts versions above their heads, and decides none."""
         attempt = self._begin(group, snapshot)
         for pending in group:
             self._adopt(attempt, pending, found)
@@ -192,7 +192,7 @@ class GroupPlanner:
         return GroupAttempt(snapshot, context, Overlay(snapshot), chains)
 
     def read_ahead(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> None:
-        """Read into memory, at once, what planning would read for one batch after the other.
+        """Read into memory, at once, the manifests and transactions that planning would read one batch after the other.
 
         That is the head of each chain that gets a version, and of each version since the one that a transaction read
         its transaction; or its manifest, if rows of the same fragments may have been changed.
@@ -201,7 +201,7 @@ class GroupPlanner:
         self._store.gather([*self._manifests.reads(heads), *self._transactions.reads(concurrent)])
 
     def keep(self, published: Iterable[PlannedVersion]) -> None:
-        """Keep in memory what the planning of others on top of these versions needs: they have just become heads."""
+        """Keep these versions in memory for the planning of others on top of them: they have just become heads."""
         for version in published:
             self._manifests.put(version.entry, version.file)
             self._transactions.keep(version.entry, version.file)

@@ -1,4 +1,4 @@
-"""Doctor: checks the invariants of a catalog from storage alone, and repairs what is provably repairable.
+"""Doctor: checks the invariants of a catalog from storage alone, and makes the repairs that are certain.
 
 run                looks at the catalog, then at one table after another; findings are looked at twice
 catalog            the versions of `__manifest`, its rows, pins, tombstones, and the contents of `_staging/`

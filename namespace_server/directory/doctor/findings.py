@@ -235,7 +235,7 @@ class ExaminationReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """The report as text: each finding with what to do, then the counts."""
+        """The report as text: each finding with its remedy, then the counts."""
         for finding in self.repaired:
             yield f"repaired: {finding.code}: {finding.place}"
         for finding in sorted(self.findings, key=lambda found: -found.severity):

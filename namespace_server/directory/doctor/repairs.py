@@ -1,4 +1,4 @@
-"""Repairs: what a server does by itself, done at once. Each change of the catalog is an ordinary commit with a record.
+"""Repairs that a server makes by itself, made at once. Each change of the catalog is an ordinary commit with a record.
 
 Nothing is repaired that is not proved: a manifest gets a name if its bytes are those of the row. Nothing is made final
 that a backup can bring back: the row of a version whose manifest is gone stays, unless its removal is asked for; one

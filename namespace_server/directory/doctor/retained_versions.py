@@ -34,7 +34,7 @@ class _Kept(NamedTuple):
 def check_kept_tables(
     store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool = False, locations: Collection[str] | None = None
 ) -> Iterator[Finding]:
-    """The findings on what dropped tables and pins keep. Raises `StorageError`.
+    """The findings on versions that dropped tables and pins keep. Raises `StorageError`.
 
     Requests: those of a catalog version for each that something keeps; for each location one for each thousand files;
     one for each version, and two for each branch of a dropped table. With `heads`, only the newest versions of dropped

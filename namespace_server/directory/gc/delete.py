@@ -1,4 +1,4 @@
-"""Deletes what stored plans name (rules G17 and G27).
+"""Deletes the objects of stored plans (rules G17 and G27).
 
 Before the manifest of an expired version is deleted a copy of it is written,
 
@@ -93,7 +93,7 @@ class Deleter:
         self._begun: set[str] = set()
 
     def carry_out(self, plans: Sequence[str]) -> bool:
-        """Remove what these plans name, in order; whether all of it is done. Raises `StorageError`.
+        """Delete the objects of these plans, in order; True if all of them are done. Raises `StorageError`.
 
         A damaged plan is given up, and so are those of its run that follow and have files: manifests that it names may
         need them. All of it is found anew.

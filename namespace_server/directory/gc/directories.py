@@ -51,7 +51,7 @@ _BOOKKEEPING: Final = re.compile(
 
 @dataclass(slots=True)
 class Places:
-    """Directories by what they are.
+    """Directories by kind.
 
     Attributes:
         judged: Locations of the tables to judge, with their ids.

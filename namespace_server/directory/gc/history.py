@@ -1,4 +1,4 @@
-"""The catalog's own history: which of its versions are kept, and what nothing of it needs (rules G3 and G6).
+"""The catalog's own history: which of its versions are kept, and files that none of them needs (rules G3 and G6).
 
 A version of the catalog is a manifest of `__manifest`. It names row files and deletion files, most of which many
 versions share. No writer takes longer than the grace time from its first file to its commit (G5). So a file that was
@@ -87,7 +87,7 @@ def latest_times(dates: Sequence[datetime], now: datetime) -> list[datetime]:
 
 
 def dated_ahead(versions: Sequence[CatalogVersionFile], now: datetime) -> dict[str, str]:
-    """By its key, what is wrong with each version that is dated after `now`. It counts as written just now.
+    """The problem, by key, of each version that is dated after `now`. It counts as written just now.
 
     The clock of its writer was wrong, or its date was changed, as by a copy of the root.
     """

@@ -1,4 +1,4 @@
-"""Versions that something names and whose manifests were not found: what they need is not known (rule G29).
+"""Referenced versions whose manifests were not found: the files that they need are not known (rule G29).
 
 A listing may lack names, and a manifest may be lost while its files are there. So before anything goes the manifest of
 each row that no listing had is asked for by its key. Where it is gone the version was removed by a client's clean-up

@@ -137,7 +137,7 @@ class MarkPhase:
         self.look_again()
 
     def look_again(self) -> None:
-        """Read the manifests that were written since; what they name is no longer found. Raises as `look`."""
+        """Read the manifests that were written since; files that they name are no orphans. Raises as `look`."""
         places, survey = self._places, self._survey
         survey.read_staging("", role_at_root)
         self._read_published(self._snapshot)

@@ -89,7 +89,7 @@ def read_scan_state(store: ObjectStore) -> dict[str, ScannedLocation]:
 
 
 def write_scan_state(store: ObjectStore, seen: Mapping[str, ScannedLocation]) -> None:
-    """Replace what the last run saw. Raises `StorageError`."""
+    """Replace the scan state of the last run. Raises `StorageError`."""
     columns = zip(*seen.values(), strict=True) if seen else [()] * len(ScannedLocation._fields)
     arrays = [pa.array(list(values), kind.type) for values, kind in zip((list(seen), *columns), _SCHEMA, strict=True)]
     sink = pa.BufferOutputStream()

@@ -1,4 +1,4 @@
-"""Which servers committed to a root lately, by what their flips say of themselves, and which commits for all.
+"""The servers that committed to a root lately, by their flips, and the one that commits for all.
 
 Servers that all commit take slots from each other, and each lost slot costs several requests to storage. So those that
 share a secret hand their changes to one of them, whose groups they join. They find each other in the catalog.
@@ -128,7 +128,7 @@ class Peers:
             self._seen.pop(peer, None)
 
     def avoid(self, peer: Peer) -> bool:
-        """Do not choose what listens at the URL of a process for `AVOIDED` seconds. False if that is so already."""
+        """Do not choose the process at this URL for `AVOIDED` seconds. False if that is so already."""
         now = self._clock()
         with self._lock:
             self._seen.pop(peer, None)

@@ -81,7 +81,7 @@ class CommittedTransactions:
             self._kept.put(_key(entry), file.transaction.SerializeToString())
 
     def reads(self, entries: Iterable[VersionEntry]) -> Iterator[Callable[[], None]]:
-        """A call for each transaction that is not in memory, which reads it; what cannot be read is left out."""
+        """A call for each transaction that is not in memory, which reads it; unreadable ones are left out."""
         for entry in entries:
             if self._kept.get(_key(entry)) is None and self._manifests.get(entry) is None:
                 yield partial(self._try_to_read, entry)

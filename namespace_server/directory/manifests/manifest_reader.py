@@ -55,7 +55,7 @@ class ManifestReader:
                 self._flipped[place_of(version.entry)] = _Flipped(version, sent_at)
 
     def forget(self, entries: Iterable[VersionEntry]) -> None:
-        """Drop what is kept of versions: they are promoted, or not committed."""
+        """Drop versions from memory: they are promoted, or not committed."""
         with self._lock:
             for entry in entries:
                 self._flipped.pop(place_of(entry), None)

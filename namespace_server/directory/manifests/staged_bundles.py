@@ -39,7 +39,7 @@ _NOTHING: Final[Mapping[str, bytes]] = {}
 
 
 def may_have_bundles(store: ObjectStore, snapshot: CatalogSnapshot) -> bool:
-    """Whether what is staged on this snapshot may lie in bundles."""
+    """Whether manifests that are staged on this snapshot may lie in bundles."""
     return snapshot.collected and not store.local
 
 
@@ -104,7 +104,7 @@ def with_bundle(objects: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]
 
 
 class StagedPaths:
-    """Finds what lies under staged paths, in bundles and alone. Thread-safe.
+    """Finds the bytes under staged paths, in bundles and alone. Thread-safe.
 
     A bundle that was read is kept: it has the manifests of many tables, and its name is never used twice.
     """

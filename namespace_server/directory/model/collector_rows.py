@@ -1,4 +1,4 @@
-"""The rows of a catalog that say what may be removed from it: the collector's own, pins, and intents."""
+"""The rows of a catalog by which garbage collection decides: its own, pins, and intents."""
 
 from __future__ import annotations
 

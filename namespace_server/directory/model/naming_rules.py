@@ -1,4 +1,4 @@
-"""Object ids and locations: what may be a name, and where a table may live."""
+"""Rules for object ids and for locations of tables."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class AssertTableVersion:
 
 @dataclass(frozen=True, slots=True)
 class AdoptTableVersions:
-    """Adopt what other writers committed above the head of a chain (P5); of this server itself, never of a request."""
+    """Adopt versions of other writers above the head of a chain (P5); made by this server, never by a request."""
 
     name: ClassVar = "adopt_table_versions"
     id: ObjectId
@@ -349,7 +349,7 @@ class DeleteTag:
 
 @dataclass(frozen=True, slots=True)
 class KeepAnswer:
-    """Keep in the record what a call answers beside the version that its batch commits (A1).
+    """Keep the answer of a call in the record, beside the version that its batch commits (A1).
 
     `name` is that of the call. `location` is the key of the table that the answer names, if it names one.
     """

@@ -1,4 +1,4 @@
-"""Plan the return of what was dropped (rules G13 and G14)."""
+"""Plan the return of dropped tables and namespaces (rules G13 and G14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finish what a process left open, and deal with what other writers did.
+"""Recovery: unfinished work of any process is finished, and files of other writers are dealt with.
 
 background            the sweep: its steps, in order
 unmanaged_manifests   files of other writers under canonical names: quarantined, committed again where possible

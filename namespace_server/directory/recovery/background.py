@@ -1,4 +1,4 @@
-"""The sweep: finishes, in the background, what this process and others left open (rule M7).
+"""The sweep: finishes, in the background, the open work of this process and of others (rule M7).
 
 One sweep takes the steps of `Recovery.sweep` in order. A step that fails is logged and met again by the next sweep; it
 keeps no other step from being done. A problem that lasts is logged once, by the first sweep that meets it.

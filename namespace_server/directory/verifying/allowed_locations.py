@@ -108,7 +108,7 @@ class AllowedLocations:
         return _leads_out(key) if _is_link(path) and not self._is_allowed(_resolved(path)) else None
 
     def links_outside(self, keys: Iterable[str]) -> dict[str, str]:
-        """The symbolic links that lead out of what is allowed, among these keys and the directories above them.
+        """The symbolic links that lead out of the allowed places, among these keys and the directories above them.
 
         Each with the reason why what lies behind it is not read. A look at each file and each directory.
         """

@@ -1,4 +1,4 @@
-"""Verification of what is to come back: dropped tables as the catalog had them before (G13)."""
+"""Verification of dropped tables that are to come back: as the catalog had them before (G13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification: what storage holds for the operations of a batch, read before the batch is planned.
+"""Verification: findings on storage for the operations of a batch, made before it is planned.
 
 Each kind of operation has its checks: `staged_manifests`, `added_files`, `table_references`, `locations`.
 What must be durable before the flip is synced (S1). Nothing is written.

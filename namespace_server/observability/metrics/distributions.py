@@ -1,4 +1,4 @@
-"""Histograms of what is measured most often.
+"""Histograms of the most frequent measurements.
 
 Those of the client library take twice as long for each value, which is more than a cached read may cost (note 023).
 """

@@ -84,7 +84,7 @@ def choose(operation: str, readings: Sequence[Id], existing: Sequence[Id]) -> Id
 
 
 def may_be_looked_up(operation: str, headers: Headers) -> bool:
-    """Whether what exists may decide which name a path has.
+    """Whether existing objects may decide which name a path has.
 
     Not for a change with an idempotency key: its repetition would be about another name once the change is made. Nor
     for what was dropped.

@@ -92,7 +92,7 @@ def stage_rows(
     reports: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    """Stage what the tasks reported. The files are remembered before anything can fail."""
+    """Stage the files that the tasks reported. The files are remembered before anything can fail."""
     transaction = statement.transaction
     transaction.files += reported_files(ref, reports, storage_options)
     if statement.savepoint is None:
