@@ -51,7 +51,7 @@ class CatalogTables:
         is_fixed = request.get("version") is not None
         if at is not None:
             snapshot = self._catalog.snapshot(at)
-            read = partial(table_at_version, ReadContext(self._catalog, snapshot, pinned=True), request)
+            read = partial(table_at_version, ReadContext(self._catalog, snapshot, as_of=True), request)
             table = read() if is_fixed else answer_as_of(self._catalog, snapshot, chain, read)[0]
         elif is_fixed:
             table, snapshot = answer_unless_missing(

@@ -357,7 +357,7 @@ class JsonCatalog:
         Where a table is opened, what other writers committed above its head is adopted beside (P5), and the answer
         names the newer catalog version that has it.
         """
-        answer = partial(self._answer, snapshot, operation, request, pinned=True)
+        answer = partial(self._answer, snapshot, operation, request, as_of=True)
         if not _opens_table(operation, request):
             return answer()
         chain = (request_fields.table_id(request), request_fields.branch(request))
@@ -378,9 +378,9 @@ class JsonCatalog:
         cache_key: Hashable | None = None,
         vacant: str | None = None,
         *,
-        pinned: bool = False,
+        as_of: bool = False,
     ) -> Answer:
-        view = ReadContext(self.catalog, snapshot, pinned=pinned)
+        view = ReadContext(self.catalog, snapshot, as_of=as_of)
         answer = Answer(READS[operation](view, request), snapshot.version)
         if cache_key is not None:
             self._cache.note(hit=False)

@@ -9,7 +9,7 @@ and answers become bytes.
     exchange        one request and what its parts say
     middleware      request ids, the error handler, hosts and origins
     request         the parts of a request
-        headers         pins, idempotency keys, ids, query parameters
+        headers         catalog versions, idempotency keys, query parameters
         body            reads bodies within bounds and decodes them
         rows            rows in the body of a request
         decoding        from the parts of a request to the request of an operation

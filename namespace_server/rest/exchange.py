@@ -29,10 +29,10 @@ from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import (
     Headers,
     declared_length,
+    read_as_of,
     read_id,
     read_idempotency_key,
     read_least_version,
-    read_pin,
 )
 from namespace_server.rest.request.ids import (
     ROOT,
@@ -126,9 +126,9 @@ class Exchange:
         return read_scope(headers, self.scope["route_path"])
 
     @property
-    def pin(self) -> int | None:
+    def as_of(self) -> int | None:
         """The catalog version to answer at, if the request names one. Raises `InvalidInputError` (13)."""
-        return read_pin(self.headers)
+        return read_as_of(self.headers)
 
     @property
     def caller(self) -> Caller:
@@ -151,7 +151,7 @@ class Exchange:
     @property
     def read_point(self) -> ReadPoint:
         """The catalog version and table version that a read of rows is for. Raises `InvalidInputError` (13)."""
-        return ReadPoint(self.pin, read_least_version(self.headers))
+        return ReadPoint(self.as_of, read_least_version(self.headers))
 
     def require_no_body(self) -> None:
         """Raise `InvalidInputError` (13) for a body where none is read: its content would be ignored.
@@ -198,7 +198,7 @@ class Exchange:
         if not may_be_looked_up(self.scope["operation"], self.headers):
             raise undecided(readings)
         existing = await service.existing(
-            replace(self.place, kind=kind_of(self.scope["route_path"])), readings, self.pin
+            replace(self.place, kind=kind_of(self.scope["route_path"])), readings, self.as_of
         )
         return choose(self.scope["operation"], readings, existing)
 

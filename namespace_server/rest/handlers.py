@@ -57,7 +57,7 @@ class Read:
         has_id = "{id}" in path
 
         async def answer(exchange: Exchange) -> Response:
-            service, pin = exchange.service, exchange.pin
+            service, as_of = exchange.service, exchange.as_of
             if self.body:
                 body = await exchange.read_body()
             else:
@@ -70,7 +70,7 @@ class Read:
             asked = operation
             if place.database and operation == "list_all_tables" and exchange.scope["raw_path"].endswith(b"/"):
                 asked = "list_tables"  # lancedb's remote client wants names, and ends the path so; others want ids
-            is_fixed = pin is None and "+" not in exchange.segment
+            is_fixed = as_of is None and "+" not in exchange.segment
             key = (asked, exchange.scope["path"], query, body, place.database) if is_fixed else None
             answer = None if key is None else service.cached(key)
             if answer is None:
@@ -78,7 +78,7 @@ class Read:
                 route = await exchange.route(parsed, body) if has_id else None
                 decode = partial(self._request, exchange, asked, body, parsed, given, route)
                 request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
-                answer = await service.read(asked, request, at=pin, key=key)
+                answer = await service.read(asked, request, at=as_of, key=key)
             service.saw(answer.catalog_version)
             answer = _relative(answer, place)
             return Success(b"" if self.silent else answer.json, answer.catalog_version)

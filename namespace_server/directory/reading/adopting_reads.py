@@ -87,7 +87,7 @@ def answer_unless_missing(
 
 
 def answer_as_of(
-    catalog: StoredCatalog, pinned: CatalogSnapshot, chain: ChainKey, answer: Callable[[], T]
+    catalog: StoredCatalog, earlier: CatalogSnapshot, chain: ChainKey, answer: Callable[[], T]
 ) -> tuple[T, CatalogSnapshot | None]:
     """An answer about a chain as of a catalog version, and the newer snapshot that adopts versions above its head.
 
@@ -102,9 +102,9 @@ def answer_as_of(
     """
     newest = catalog.table.current
     answered = Deferred(answer)
-    if catalog.options.sole_writer or not pinned.managed or not _has_same_head(pinned, newest, chain):
+    if catalog.options.sole_writer or not earlier.managed or not _has_same_head(earlier, newest, chain):
         answered()
-        return answered.result, _with_adopted(pinned, newest, chain)
+        return answered.result, _with_adopted(earlier, newest, chain)
     above = Deferred(partial(_is_any_above, catalog, newest, chain))
     catalog.store.gather([answered, above])
     if above.result:
@@ -112,7 +112,7 @@ def answer_as_of(
             newest = newest_snapshot(catalog, chain)
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("versions above the head of %s are not adopted yet: %s", join(chain[0]), error)
-    return answered.result, _with_adopted(pinned, newest, chain)
+    return answered.result, _with_adopted(earlier, newest, chain)
 
 
 def _is_any_above(catalog: StoredCatalog, snapshot: CatalogSnapshot, chain: ChainKey) -> bool:

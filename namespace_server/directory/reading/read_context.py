@@ -32,13 +32,13 @@ class ReadContext:
 
     `lasting`: the response to the same request is the same while the snapshot is the newest. It is not after `catalog`
     was used, because storage beside `__manifest` changes without a catalog version, nor at version 0. With
-    `implicit_namespaces` a namespace that does not exist lists as empty. `pinned`: the request names this catalog
+    `implicit_namespaces` a namespace that does not exist lists as empty. `as_of`: the request names this catalog
     version.
     """
 
-    __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "implicit_namespaces", "lasting", "naming", "pinned")
+    __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "as_of", "implicit_namespaces", "lasting", "naming")
 
-    def __init__(self, catalog: StoredCatalog, snapshot: CatalogSnapshot, *, pinned: bool = False) -> None:
+    def __init__(self, catalog: StoredCatalog, snapshot: CatalogSnapshot, *, as_of: bool = False) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._subject: ObjectId | None = None
@@ -46,7 +46,7 @@ class ReadContext:
         self.naming: Naming = catalog.store
         self.implicit_namespaces = catalog.options.implicit_namespaces
         self.lasting = snapshot.version > 0
-        self.pinned = pinned
+        self.as_of = as_of
 
     def page_size(self, request: Request) -> int:
         """The most entries of the answer to a list: what the request wants, within the catalog's bound."""
@@ -93,7 +93,7 @@ class ReadContext:
         Those of a deleted branch (B2) are gone, and those of one that was made again under its name are others; as are
         those that a table has after it was deregistered and registered again at the same location.
         """
-        if not self.pinned:
+        if not self.as_of:
             return False
         newest = self._catalog.table.current
         table_id = newest.table_at(entry.location)

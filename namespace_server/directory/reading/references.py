@@ -123,7 +123,7 @@ def _branch_of(tag: TagContents) -> str | None:
 
 
 def _require_newest(context: ReadContext, what: str) -> None:
-    if context.pinned:
+    if context.as_of:
         raise InvalidInputError(
             f"{what} are not versioned with the catalog: expected a request without x-lance-catalog-version"
         )

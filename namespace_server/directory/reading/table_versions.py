@@ -139,7 +139,7 @@ def _existing(
 
 def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
     """Whether a client's cleanup removed the version that was the head at an earlier catalog version only (M5)."""
-    if not context.pinned:
+    if not context.as_of:
         return False
     if not context.is_promoted(head):  # by this process; another one may have promoted it before the cleanup
         context.catalog.promoter.promote([head], context.catalog.table.current)

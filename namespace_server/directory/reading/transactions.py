@@ -176,7 +176,7 @@ def _properties(context: ReadContext, entry: VersionEntry) -> dict[str, str]:
 
 def _notes(context: ReadContext, entry: VersionEntry) -> dict[str, str]:
     """The properties noted on a transaction; none as of an earlier catalog version, because the file has no history."""
-    if context.pinned:
+    if context.as_of:
         return {}
     path = notes_path(entry)
     data = context.catalog.store.find(path)

@@ -41,7 +41,7 @@ def read_version(value: bytes, what: str, kind: str = "a catalog version") -> in
     raise InvalidInputError(f"{what}: expected {kind}, found {value.decode('latin-1')[:80]!r}")
 
 
-def read_pin(headers: Headers) -> int | None:
+def read_as_of(headers: Headers) -> int | None:
     """The catalog version that a request is to be answered at, if it names one. Raises `InvalidInputError`."""
     value = headers.get(CATALOG_VERSION)
     return None if value is None else read_version(value, CATALOG_VERSION.decode())
