@@ -234,7 +234,7 @@ def log_key(sha256: str) -> str:
 def state_of(
     versions: Iterable[StoredVersion], references: Mapping[str, bytes], log: Sequence[StoredFile] | None = None
 ) -> str:
-    """The digest of the rows and references of a table: tables with equal digests have equal inventories."""
+    """The digest of the versions, references and log of a table: equal digests mean equal inventories."""
     parts = {"versions": list(versions), "references": {key: _sha256(data) for key, data in references.items()}}
     return _sha256(_content(parts if log is None else {**parts, "log": list(log)}))[:32]
 
