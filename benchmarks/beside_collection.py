@@ -1,4 +1,4 @@
-"""Describes and flips beside a collection, and what a collection of a catalog costs."""
+"""Describes and flips beside a garbage collection, and what one costs."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ SPACE = "graph"
 
 
 def run(directory: Path) -> Report:
-    """Collect a catalog of a thousand tables, then serve it, with and without a collection at work."""
+    """Collect a catalog of a thousand tables, then serve it, with and without a garbage collection at work."""
     root = directory / "catalog"
     writer = _Catalog(root, write_template(directory))
     costs = _costs(root, writer)
     flush_files()
     return Report(
         "beside_collection",
-        "Collections",
-        f"{count(TABLES)} tables of {VERSIONS} versions each. Durability `none`. A collection is a process of its own "
+        "Garbage collection",
+        f"{count(TABLES)} tables of {VERSIONS} versions each. Durability `none`. A garbage collection is a process of its own "
         f"with niceness {NICENESS}, as a server starts it.",
         [costs, _latencies(root, directory)],
     )
@@ -113,7 +113,7 @@ def _latencies(root: Path, directory: Path) -> Table:
             for cell in (count(load.per_second), milliseconds(load.p50), milliseconds(load.p99))
         ]
         table.add(kind, *cells, ratio(second.p99, first.p99))
-    table.notes.append("The collections look at all tables, one run after the other.")
+    table.notes.append("The garbage collections look at all tables, one run after the other.")
     return table
 
 

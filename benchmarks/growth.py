@@ -1,4 +1,4 @@
-"""What a catalog holds after hundreds of thousands of changes, with a collection every six hours.
+"""What a catalog holds after hundreds of thousands of changes, with a garbage collection every six hours.
 
 python -m benchmarks.growth [changes]
 """
@@ -209,10 +209,10 @@ def run(directory: Path, changes: int = CHANGES) -> Report:
         f"{TABLES} tables of some {KEPT_VERSIONS} versions, changed one flip after the other by appends to two tables, "
         "tables that are made and dropped, deleted versions, branches and properties; one write in a hundred dies. "
         "Every "
-        f"{count(PERIOD)} changes six hours pass by the dates of the files, and a collection runs. History, dropped "
+        f"{count(PERIOD)} changes six hours pass by the dates of the files, and a garbage collection runs. History, dropped "
         f"tables and files of failed writes are kept for a day, which is {count(PERIOD * 4)} changes. In process, "
         "durability `none`.\n\n![Files, bytes, time to load and time to read level off](../../assets/growth.svg)",
-        [_table("With collections", collected), _removed(removed), _table("Without", control)],
+        [_table("With garbage collections", collected), _removed(removed), _table("Without", control)],
     )
 
 
@@ -269,7 +269,7 @@ def _table(title: str, samples: list[Sample]) -> Table:
 
 
 def _removed(removed: Counter[str]) -> Table:
-    table = Table("What the collections removed", ("why", "files"))
+    table = Table("What the garbage collections removed", ("why", "files"))
     for reason, files in removed.most_common():
         table.add(reason, count(files))
     return table
