@@ -44,8 +44,8 @@ def run(directory: Path) -> Report:
     return Report(
         "beside_collection",
         "Garbage collection",
-        f"{count(TABLES)} tables of {VERSIONS} versions each. Durability `none`. A garbage collection is a process of its own "
-        f"with niceness {NICENESS}, as a server starts it.",
+        f"{count(TABLES)} tables of {VERSIONS} versions each. Durability `none`. A garbage collection is a process of "
+        f"its own with niceness {NICENESS}, as a server starts it.",
         [costs, _latencies(root, directory)],
     )
 
