@@ -208,8 +208,9 @@ def run(directory: Path, changes: int = CHANGES) -> Report:
         f"A catalog after {count(changes)} changes",
         f"{TABLES} tables of some {KEPT_VERSIONS} versions, changed one flip after the other by appends to two tables, "
         "tables that are made and dropped, deleted versions, branches and properties; one write in a hundred dies. "
-        f"Every {count(PERIOD)} changes six hours pass by the dates of the files, and a garbage collection runs. History, "
-        f"dropped tables and files of failed writes are kept for a day, which is {count(PERIOD * 4)} changes. In process, "
+        f"Every {count(PERIOD)} changes six hours pass by the dates of the files, and a garbage collection runs. "
+        f"History, dropped tables and files of failed writes are kept for a day, which is {count(PERIOD * 4)} changes. "
+        "In process, "
         "durability `none`.\n\n![Files, bytes, time to load and time to read level off](../../assets/growth.svg)",
         [_table("With garbage collections", collected), _removed(removed), _table("Without", control)],
     )

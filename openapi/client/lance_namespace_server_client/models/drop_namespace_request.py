@@ -26,7 +26,7 @@ class DropNamespaceRequest:
         mode (str | Unset): If it does not exist: `Fail` (default) or `Skip`. Any case.
         behavior (str | Unset): If it is not empty: `Restrict` (default) refuses, `Cascade` drops everything in it. Any
             case.
-        purge (bool | Unset): Let the next collection remove the files of its tables. Not part of the published
+        purge (bool | Unset): Let the next garbage collection remove the files of its tables. Not part of the published
             namespace API.
     """
 

@@ -23,7 +23,7 @@ class DropTableRequest:
         identity (Identity | Unset): Credentials as a client was given them. The server looks at the headers only.
         context (Context | Unset): Free entries that accompany a request.
         id (list[str] | Unset): A path of names, outermost first; empty is the root.
-        purge (bool | Unset): Let the next collection remove the files. Not part of the published namespace API.
+        purge (bool | Unset): Let the next garbage collection remove the files. Not part of the published namespace API.
     """
 
     identity: Identity | Unset = UNSET

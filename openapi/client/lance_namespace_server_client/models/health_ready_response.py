@@ -18,8 +18,8 @@ class HealthReadyResponse:
     Attributes:
         status (Literal['ready']):
         catalog_version (int):
-        mode (HealthReadyResponseMode | Unset): `read-only` in maintenance: changes are refused with status 503, code 17
-            and `Retry-After`.
+        mode (HealthReadyResponseMode | Unset): `read-only` if changes are refused with status 503, code 17 and `Retry-
+            After`.
     """
 
     status: Literal["ready"]

@@ -21,7 +21,7 @@ class Intent:
     Attributes:
         intent_id (str):
         since_millis (int): Files of its tables that the store dates then or later stay fresh, since the Unix epoch.
-        until_millis (int): When a collection may end it, since the Unix epoch.
+        until_millis (int): When a garbage collection may end it, since the Unix epoch.
         timestamp_millis (int): When it was registered, since the Unix epoch.
         reason (str | Unset):
         principal (str | Unset): Who registered it.

@@ -17,8 +17,8 @@ class QueryTableRequestVector:
 
     Attributes:
         single_vector (list[float] | Unset):
-        multi_vector (list[list[float]] | Unset): Several searches, of which column `query_index` tells the rows; in a
-            column of lists of vectors one search.
+        multi_vector (list[list[float]] | Unset): Several searches, whose rows column `query_index` numbers; in a column
+            of lists of vectors one search.
     """
 
     single_vector: list[float] | Unset = UNSET

@@ -62,7 +62,7 @@ def sync_detailed(
     body: RegisterIntentRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | IntentResponse]:
-    """Register a job that may commit later than collections allow, or renew its registration.
+    """Register a job that may commit later than garbage collection allows, or renew its registration.
 
     Args:
         idempotency_key (str | Unset):
@@ -94,7 +94,7 @@ def sync(
     body: RegisterIntentRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | IntentResponse | None:
-    """Register a job that may commit later than collections allow, or renew its registration.
+    """Register a job that may commit later than garbage collection allows, or renew its registration.
 
     Args:
         idempotency_key (str | Unset):
@@ -121,7 +121,7 @@ async def asyncio_detailed(
     body: RegisterIntentRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | IntentResponse]:
-    """Register a job that may commit later than collections allow, or renew its registration.
+    """Register a job that may commit later than garbage collection allows, or renew its registration.
 
     Args:
         idempotency_key (str | Unset):
@@ -151,7 +151,7 @@ async def asyncio(
     body: RegisterIntentRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | IntentResponse | None:
-    """Register a job that may commit later than collections allow, or renew its registration.
+    """Register a job that may commit later than garbage collection allows, or renew its registration.
 
     Args:
         idempotency_key (str | Unset):
