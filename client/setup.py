@@ -7,6 +7,7 @@ With `LANCE_WHEEL_WITHOUT_JAR` nothing is compiled.
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -19,12 +20,17 @@ REST = "../openapi/client"
 
 
 class BuildWithJar(build_py):
-    """Build the jar before the packages are copied."""
+    """Build the jar, and copy the packages into an empty directory.
+
+    Modules of an earlier build would get into the wheel otherwise.
+    """
 
     def run(self) -> None:
         """Build the jar, then copy. An editable installation uses the jar of the source tree, if there is one."""
-        if not self.editable_mode and not os.environ.get("LANCE_WHEEL_WITHOUT_JAR"):
-            self._build_jar()
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+            if not os.environ.get("LANCE_WHEEL_WITHOUT_JAR"):
+                self._build_jar()
         super().run()
 
     def _build_jar(self) -> None:

@@ -69,9 +69,12 @@ def metadata_of(wheel: Path) -> Message:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheels of a copy of this checkout, without the jar, by project."""
+    """The wheels of a copy of this checkout, without the jar, by project. An earlier build had other modules."""
     home = tmp_path_factory.mktemp("wheels")
     source = copy_sources(home / "source")
+    for built_before in ("build/lib/namespace_server/moved.py", "client/build/lib/namespace_client/moved.py"):
+        (source / built_before).parent.mkdir(parents=True)
+        (source / built_before).touch()
     built = build_wheels(source, home, CLIENT, SERVER, LANCE_WHEEL_WITHOUT_JAR="1")
     assert built.returncode == 0, built.stderr
     client, server = sorted(home.glob("*.whl"))
@@ -102,6 +105,10 @@ def test_each_file_is_in_one_wheel(wheels: dict[str, Path]) -> None:
     }
     assert len(sources) > 500
     assert sources - files[CLIENT] - files[SERVER] == set()
+    built = {name for names in files.values() for name in names if name.endswith((".py", ".pyi"))}
+    elsewhere = ("lance_namespace_server_client/", "namespace_server/store/migrations/")
+    others = {name for name in built - sources if not name.startswith(elsewhere)}
+    assert others == {"pyspark_lance.py"}  # none of tests, and none of an earlier build
     assert {f"{package}/py.typed" for package in (*OF_THE_CLIENT, *OF_THE_SERVER)} <= files[CLIENT] | files[SERVER]
 
 
