@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from lance_core.errors import StorageError
@@ -26,7 +26,8 @@ from lance_core.storage.services.options import (
 if TYPE_CHECKING:
     from lance_core.storage.services.bucket import Bucket
 
-_SCHEMES = ("s3", "az", "abfs", "abfss", "gs")
+BUCKETS: Final = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
+"""The service of each scheme of a bucket: the name of its module, and of the extra that it needs."""
 _PASSWORD = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
 _QUERY = re.compile(r"\?.+", re.DOTALL)
 _memory_stores: dict[str, MemoryStore] = {}
@@ -77,8 +78,8 @@ def open_store(
         name = (parts.netloc + parts.path).strip("/")
         with _memory_lock:
             return _memory_stores.setdefault(name, MemoryStore(name))
-    if parts.scheme not in _SCHEMES:
-        raise StorageError(f"{text}: expected a path or one of file://, memory://, {'://, '.join(_SCHEMES)}://")
+    if parts.scheme not in BUCKETS:
+        raise StorageError(f"{text}: expected a path or one of file://, memory://, {'://, '.join(BUCKETS)}://")
     return _open_bucket(text, parts, Options(storage_options), concurrency)
 
 
@@ -102,26 +103,29 @@ def _open_bucket(text: str, parts: SplitResult, options: Options, concurrency: i
         from lance_core.storage.bucket_store import MOST_RETRIES, RETRIES, BucketStore
 
         retries = options.number("client_max_retries", RETRIES, at_most=MOST_RETRIES)
-        bucket = _bucket(parts.scheme, name, host.partition(".")[0] or None, options)
+        bucket = _bucket(BUCKETS[parts.scheme], name, host.partition(".")[0] or None, options)
     except ImportError as error:
-        extra = {"s3": "s3", "gs": "gcs"}.get(parts.scheme, "azure")
+        extra = BUCKETS[parts.scheme]
         raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-client[{extra}]") from error
     except ValueError as error:
         raise StorageError(f"{text}: {error}") from error
     return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix, concurrency=concurrency, retries=retries)
 
 
-def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bucket:
-    if scheme == "s3":
-        from lance_core.storage.services.s3 import S3Bucket
+def _bucket(service: str, name: str, account: str | None, options: Options) -> Bucket:
+    match service:
+        case "s3":
+            from lance_core.storage.services.s3 import S3Bucket
 
-        if name.endswith("--x-s3"):
-            raise StorageError(f"s3://{name}: expected a bucket with ordered listings, found a directory bucket")
-        return S3Bucket(name, s3_arguments(options), s3_write_arguments(options), connections(options))
-    if scheme == "gs":
-        from lance_core.storage.services.gcs import GcsBucket
+            if name.endswith("--x-s3"):
+                raise StorageError(f"s3://{name}: expected a bucket with ordered listings, found a directory bucket")
+            return S3Bucket(name, s3_arguments(options), s3_write_arguments(options), connections(options))
+        case "gcs":
+            from lance_core.storage.services.gcs import GcsBucket
 
-        return GcsBucket(name, gcs_arguments(options), connections(options))
-    from lance_core.storage.services.azure import AzureBucket
+            return GcsBucket(name, gcs_arguments(options), connections(options))
+        case "azure":
+            from lance_core.storage.services.azure import AzureBucket
 
-    return AzureBucket(name, azure_arguments(options, account), connections(options))
+            return AzureBucket(name, azure_arguments(options, account), connections(options))
+    raise ValueError(f"no object storage service {service}")

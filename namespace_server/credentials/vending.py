@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from lance_core.storage.opening import BUCKETS
 from namespace_server.credentials.temporary import Issuer, TemporaryCredentials
 
 Permission = Literal["read", "write"]
@@ -96,8 +97,9 @@ def open_vendor(root: str, storage: Mapping[str, str], options: VendingOptions) 
 def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> Issuer | None:
     parts = urlsplit(root)
     bucket, _, host = parts.netloc.partition("@")
+    service = BUCKETS.get(parts.scheme)
     if options.role_arn is not None:
-        if parts.scheme != "s3":
+        if service != "s3":
             raise ValueError("vended_role_arn: expected a root on S3, found another one")
         if ROLE.fullmatch(options.role_arn) is None:
             raise ValueError(f"vended_role_arn: expected arn:aws:iam::ACCOUNT:role/NAME, found {options.role_arn!r}")
@@ -113,7 +115,7 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
             sole_writer=options.sole_writer,
         )
     if options.google_token:
-        if parts.scheme != "gs":
+        if service != "gcs":
             raise ValueError("vended_google_token: expected a root on Google Cloud Storage, found another one")
         with _of_extra("gcs", "vended_google_token"):
             from namespace_server.credentials.google import DownscopedToken
@@ -122,7 +124,7 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
     if options.sts_endpoint is not None:
         raise ValueError("vended_sts_endpoint: expected vended_role_arn or vended_google_token with it, found neither")
     if options.azure_sas:
-        if parts.scheme not in {"az", "abfs", "abfss"}:
+        if service != "azure":
             raise ValueError("vended_azure_sas: expected a root on Azure, found another one")
         with _of_extra("azure", "vended_azure_sas"):
             from namespace_server.credentials.azure import DirectorySignature

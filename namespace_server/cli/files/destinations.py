@@ -13,9 +13,10 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
+from lance_core.storage.opening import BUCKETS
 from namespace_server.cli.files.formats import compression_of
 from namespace_server.cli.files.refusals import FileRefused, refused_as
-from namespace_server.cli.files.sources import BUCKETS, local_path
+from namespace_server.cli.files.sources import local_path
 
 STANDARD_OUTPUT: Final = "-"
 

@@ -20,6 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from lance_core.errors import NotFound
+from lance_core.storage.opening import BUCKETS, open_store, shown_uri
 from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, compression_of, format_of, found_compression
 from namespace_server.cli.files.refusals import FileRefused, refused_as
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
 
 _STANDARD_INPUT: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0"})
-BUCKETS: Final = ("s3", "gs", "az", "abfs", "abfss")
 _WEB: Final = ("http://", "https://")
 _WILDCARDS: Final = frozenset("*?[")
 _ANY_DEPTH: Final = "**"
@@ -151,8 +152,6 @@ class SourceFinder:
     def _downloaded(self, url: str) -> RowSource:
         import httpx
 
-        from lance_core.storage.opening import shown_uri
-
         name = shown_uri(url)
         try:
             path = httpx.URL(url).path
@@ -179,9 +178,6 @@ class SourceFinder:
         return RowSource(name, kind, lambda: pa.OSFile(copy.name), lambda: None)
 
     def _in_bucket(self, text: str, scheme: str, rest: str) -> list[RowSource]:
-        from lance_core.errors import NotFound
-        from lance_core.storage.opening import open_store
-
         bucket, _, key = rest.partition("/")
         store = self._kept.enter_context(closing(open_store(f"{scheme}://{bucket}", self._options)))
         root, is_directory, key = f"{scheme}://{bucket}", key.endswith("/"), key.rstrip("/")
