@@ -110,27 +110,33 @@ def explained(what: str, find_damage: Callable[[], str | None] | None = None) ->
     except LanceCoreError as error:
         raise InvalidCall(f"{what}: {plain_text(error)}") from error
     except Exception as error:
-        if isinstance(error, MemoryError) or _MEMORY.search(str(error)[:_READ]):
-            raise _out_of_memory(what) from error
-        reason = _refusal(error)
-        if reason is not None:
-            raise storage_failed(what, reason) from error
-        kind = _kind(error)
-        damage = find_damage() if kind in {VersionGone, WorkFailed} and find_damage is not None else None
-        named = _file_in(str(error)[:_READ]) or _file_in(damage or "") or "a file of the table"
-        if kind is VersionGone and damage is not None:
-            raise WorkFailed(f"{what}: {named} is missing, which the version has") from error
-        if damage or (kind is WorkFailed and _DAMAGED.search(str(error)[:_READ])):
-            raise WorkFailed(
-                f"{what}: {named} is damaged ({_plain(damage) if damage else plain_text(error)})"
-            ) from error
-        # What is wrong with a call is in the call: frames of pylance would only hide it.
-        is_of_the_call = issubclass(kind, InvalidCall) and kind is not VersionGone
-        raise kind(f"{what}: {plain_text(error)}") from (None if is_of_the_call else error)
+        found = _explanation(error, what, find_damage)
+        if isinstance(found, InvalidCall) and not isinstance(found, VersionGone):
+            raise found from None  # what is wrong is in the call: frames of pylance would only hide it
+        raise found from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
         raise WorkFailed(f"{what}: pylance met a case that it cannot do; nothing was changed") from error
+
+
+def _explanation(error: Exception, what: str, find_damage: Callable[[], str | None] | None) -> ClientError:
+    text = str(error)[:_READ]
+    if isinstance(error, MemoryError) or _MEMORY.search(text):
+        return OutOfMemory(
+            f"{what}: expected to need less memory than a worker may take (worker_memory_bytes), found more"
+        )
+    reason = _refusal(error)
+    if reason is not None:
+        return storage_failed(what, reason)
+    kind = _kind(error)
+    damage = find_damage() if kind in {VersionGone, WorkFailed} and find_damage is not None else None
+    named = _file_in(text) or _file_in(damage or "") or "a file of the table"
+    if kind is VersionGone and damage is not None:
+        return WorkFailed(f"{what}: {named} is missing, which the version has")
+    if damage or (kind is WorkFailed and _DAMAGED.search(text)):
+        return WorkFailed(f"{what}: {named} is damaged ({_plain(damage) if damage else plain_text(error)})")
+    return kind(f"{what}: {plain_text(error)}")
 
 
 def storage_failed(what: str, reason: str) -> StorageFailed:
@@ -144,10 +150,6 @@ def _refusal(error: Exception) -> str | None:
         return error.strerror
     found = _SYSTEM.search(str(error)[:_READ])
     return os.strerror(int(found[1])) if found is not None and int(found[1]) in _REFUSALS else None
-
-
-def _out_of_memory(what: str) -> OutOfMemory:
-    return OutOfMemory(f"{what}: expected to need less memory than a worker may take (worker_memory_bytes), found more")
 
 
 def plain_text(error: BaseException) -> str:

@@ -50,6 +50,11 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> Rows:
         data = data.collect()
     if _is_of("polars", "DataFrame", data):
         _check_no_objects(data)
+    return _exported(data)
+
+
+def _exported(data: Any) -> Rows:
+    """The rows of an object that gives them as Arrow data."""
     kind = type(data)  # the columns of a frame may be attributes of it
     if hasattr(kind, "__arrow_c_stream__"):
         try:

@@ -59,6 +59,23 @@ class _Level:
         self.highest = max(self.highest, self.operators + self.below)
         self.operators = self.below = self.prefixes = self.retried = 0
 
+    def separate(self, text: str) -> None:
+        """Take a comma, an AND or an OR; the AND of a BETWEEN ends no operand."""
+        if text == "and" and self.betweens:
+            self.betweens -= 1
+        else:
+            self.finish_operand()
+
+    def take(self, kind: str, text: str) -> None:
+        """Take a token of an operand."""
+        if kind == "operator" or text in _OPERATORS:
+            self.operators += text != "."
+            self.betweens += text == "between"
+        if text in _PREFIXES:
+            self.prefixes += 1
+        elif text in _RETRIED:
+            self.retried += 1
+
 
 def check_bounds(tokens: Sequence[Token], what: str) -> None:
     """Refuse an expression that pylance could not plan in a bounded time and stack, or whose brackets do not match.
@@ -70,39 +87,34 @@ def check_bounds(tokens: Sequence[Token], what: str) -> None:
     logical = 0
     for token in tokens:
         level, text = levels[-1], token.lowered or token.text
-        if token.kind == "bracket":
-            if text in "([":
-                brackets.append(text)
-                level.operators += text == "["
-                level.retried += text == "["
-                _check_depth(levels, what)
-                levels.append(_Level())
-            else:
-                if not brackets or brackets.pop() + text not in {"()", "[]"}:
-                    raise InvalidCall(f"{what}: expected brackets in pairs, found {text!r} at character {token.start}")
-                level.finish_operand()
-                del levels[-1]
-                levels[-1].below = max(levels[-1].below, level.highest + 1)
-                levels[-1].retried = 0
+        if token.kind == "bracket" and text in "([":
+            brackets.append(text)
+            level.operators += text == "["
+            level.retried += text == "["
+            _check_depth(levels, what)
+            levels.append(_Level())
+        elif token.kind == "bracket":
+            if not brackets or brackets.pop() + text not in {"()", "[]"}:
+                raise InvalidCall(f"{what}: expected brackets in pairs, found {text!r} at character {token.start}")
+            _close(levels)
         elif text == "," or (token.kind == "word" and text in {"and", "or"}):
             logical += text != ","
-            if text == "and" and level.betweens:
-                level.betweens -= 1
-            else:
-                level.finish_operand()
-        elif token.kind == "operator" or text in _OPERATORS:
-            level.operators += text != "."
-            level.betweens += text == "between"
-        if text in _PREFIXES:
-            level.prefixes += 1
-        elif text in _RETRIED:
-            level.retried += 1
+            level.separate(text)
+        else:
+            level.take(token.kind, text)
         if levels[-1].operators + levels[-1].below > MAX_HEIGHT:
             raise InvalidCall(f"{what}: expected at most {MAX_HEIGHT} operators within one another, found more")
     if brackets:
         raise InvalidCall(f"{what}: expected brackets in pairs, found {brackets[-1]!r} without its end")
     if logical > MAX_LOGICAL:
         raise InvalidCall(f"{what}: expected at most {MAX_LOGICAL} times AND and OR, found {logical}")
+
+
+def _close(levels: list[_Level]) -> None:
+    closed = levels.pop()
+    closed.finish_operand()
+    levels[-1].below = max(levels[-1].below, closed.highest + 1)
+    levels[-1].retried = 0
 
 
 def _check_depth(levels: Sequence[_Level], what: str) -> None:

@@ -34,21 +34,16 @@ def stage_columns(
     column exists already, if a function or rows are given for a table without fragments, for a wrong expression, for
     arithmetic that overflows, and for values that Lance does not give back.
     """
-    if isinstance(columns, pa.Field):
-        columns = pa.schema([columns])
-    if isinstance(columns, pa.Schema):
-        columns = widened(columns)
-    if isinstance(columns, (Mapping, pa.Schema)):
-        _check_new_names(dataset.schema.names, columns if isinstance(columns, Mapping) else columns.names)
-    if isinstance(columns, Mapping):
-        columns = {name: expression_of(dataset, text, f"column {name}") for name, text in columns.items()}
     fragments = dataset.get_fragments()
-    if isinstance(columns, Mapping):
-        check_results(dataset, columns)
-    if isinstance(columns, Mapping) and not fragments:
-        # Constants alone would be no scan.
-        computed = dataset.scanner(columns=dict(columns), with_row_address=True).projected_schema
-        columns = pa.schema([computed.field(name).with_nullable(True) for name in columns])
+    if isinstance(columns, (pa.Field, pa.Schema)):
+        columns = widened(pa.schema([columns]) if isinstance(columns, pa.Field) else columns)
+        _check_new_names(dataset.schema.names, columns.names)
+    elif isinstance(columns, Mapping):
+        columns = _expressions(dataset, columns)
+        if not fragments:
+            # Constants alone would be no scan.
+            computed = dataset.scanner(columns=columns, with_row_address=True).projected_schema
+            columns = pa.schema([computed.field(name).with_nullable(True) for name in columns])
     if isinstance(columns, pa.Schema):
         _check_addable(columns, dataset.data_storage_version)
         added = _renumbered(schema_fields(columns), next_field_id(manifest))
@@ -74,6 +69,14 @@ def stage_columns(
     new = [stored.field(name) for name in stored.names if name not in dataset.schema.names]
     _check_addable(pa.schema(new), dataset.data_storage_version)
     return _with_fields(manifest, fields, tuple(fragment_message(fragment) for fragment, _ in made))
+
+
+def _expressions(dataset: lance.LanceDataset, columns: Mapping[str, Any]) -> dict[str, str]:
+    """Expressions as pylance takes them."""
+    _check_new_names(dataset.schema.names, columns)
+    found = {name: expression_of(dataset, text, f"column {name}") for name, text in columns.items()}
+    check_results(dataset, found)
+    return found
 
 
 def _checked_function(given: Any, dataset: lance.LanceDataset, refusals: Refusals) -> BatchUDF:

@@ -55,12 +55,7 @@ def stage_merge(
     `SchemaMismatch` for rows that do not fit. With `checked` their values were validated before.
     """
     on = list(clauses.on)
-    quoted = [name for name in on if '"' in name]
-    if quoted:
-        raise InvalidCall(f"merge on {on}: expected names without double quotes, found {quoted[0]!r}")
-    unknown = [name for name in on if name not in dataset.schema.names]
-    if unknown or not on:
-        raise InvalidCall(f"merge on {on}: expected columns among {dataset.schema.names}")
+    _check_keys(dataset, on)
     hashes: set[int] = set()
 
     def look(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -100,6 +95,14 @@ def stage_merge(
             claim = pb.Transaction.KeyExistenceFilter(field_ids=[fields[name] for name in on])
             claim.exact.key_hashes.extend(sorted(hashes))
     return StagedMergeInsert(update_operation(operation, claim), inserted, updated, deleted, guard)
+
+
+def _check_keys(dataset: lance.LanceDataset, on: list[str]) -> None:
+    quoted = [name for name in on if '"' in name]
+    if quoted:
+        raise InvalidCall(f"merge on {on}: expected names without double quotes, found {quoted[0]!r}")
+    if not on or not set(on) <= set(dataset.schema.names):
+        raise InvalidCall(f"merge on {on}: expected columns among {dataset.schema.names}")
 
 
 def _use_index(source: pa.Table | pa.RecordBatchReader, on: Sequence[str], wanted: bool | None) -> bool | None:

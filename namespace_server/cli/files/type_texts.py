@@ -95,32 +95,15 @@ class _TypeReader:
 
     def _plain(self, name: str) -> pa.DataType:
         if name in {"decimal", "decimal128", "decimal256"}:
-            self._expect("(")
-            digits = self._number()
-            scale = self._number() if self.takes(",") else 0
-            self._expect(")")
-            try:
-                return (pa.decimal256 if name == "decimal256" or digits > 38 else pa.decimal128)(digits, scale)
-            except ValueError as error:
-                raise FileRefused(f"{name}({digits}, {scale}): {error}") from None
+            return self._decimal(name)
         if name in {"timestamp", "time32", "time64", "duration"} and self.takes("["):
             return self._with_unit(name)
         if name in {"list", "large_list", "fixed_size_list"}:
             return self._list(name)
         if name == "struct":
-            self._expect("<")
-            fields = [self._field()]
-            while self.takes(","):
-                fields.append(self._field())
-            self._expect(">")
-            return pa.struct(fields)
+            return self._struct()
         if name == "map":
-            self._expect("<")
-            key = self.type()
-            self._expect(",")
-            item = self.type()
-            self._expect(">")
-            return pa.map_(key, item)
+            return self._map()
         if name == "fixed_size_binary":
             self._expect("[")
             width = self._number()
@@ -132,6 +115,32 @@ class _TypeReader:
             return arrow_type(_ALIASES.get(name, name), "schema")
         except InvalidCall:
             raise FileRefused(f"expected a type of Arrow in {self._text[:60]!r}, found {name!r}") from None
+
+    def _decimal(self, name: str) -> pa.DataType:
+        self._expect("(")
+        digits = self._number()
+        scale = self._number() if self.takes(",") else 0
+        self._expect(")")
+        try:
+            return (pa.decimal256 if name == "decimal256" or digits > 38 else pa.decimal128)(digits, scale)
+        except ValueError as error:
+            raise FileRefused(f"{name}({digits}, {scale}): {error}") from None
+
+    def _struct(self) -> pa.DataType:
+        self._expect("<")
+        fields = [self._field()]
+        while self.takes(","):
+            fields.append(self._field())
+        self._expect(">")
+        return pa.struct(fields)
+
+    def _map(self) -> pa.DataType:
+        self._expect("<")
+        key = self.type()
+        self._expect(",")
+        item = self.type()
+        self._expect(">")
+        return pa.map_(key, item)
 
     def _with_unit(self, name: str) -> pa.DataType:
         unit = self.name()

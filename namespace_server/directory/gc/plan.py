@@ -176,18 +176,12 @@ def remove_all(
         if found.size != item.size or abs(found.last_modified - item.written) >= _SECOND:
             return False
         try:
-            if names_come_back:
-                remove_if(store, item.path, found.e_tag)
-            else:
-                store.delete(item.path)
-        except PreconditionFailed:
-            return False
+            return _is_removed(store, found, names_come_back=names_come_back)
         except StorageUnknown:
             raise
         except StorageError as error:
             outcome.refused[item.path] = str(error)
             return False
-        return True
 
     for item, gone in zip(removals, _in_parts(store, remove, removals), strict=True):
         if gone:
@@ -196,6 +190,18 @@ def remove_all(
         elif item.path not in outcome.refused:
             outcome.kept.append(item.path)
     return frozenset(found_there)
+
+
+def _is_removed(store: ObjectStore, found: ObjectMeta, *, names_come_back: bool) -> bool:
+    """Remove an object; whether it was still the one that was found, as far as that matters."""
+    if not names_come_back:
+        store.delete(found.path)
+        return True
+    try:
+        remove_if(store, found.path, found.e_tag)
+    except PreconditionFailed:
+        return False
+    return True
 
 
 def _in_parts(store: ObjectStore, call: Callable[[Removal], bool], items: Sequence[Removal]) -> Iterator[bool]:

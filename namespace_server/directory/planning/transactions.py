@@ -54,7 +54,27 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     head = builder.view(operation.id).head(operation.id, operation.branch)
     if head is None and operation.branch is not None:
         raise TableBranchNotFoundError(f"{chain_name(operation)} does not exist; fork it before committing to it")
-    top = 0 if head is None else head.version
+    concurrent = _concurrent(builder, index, operation, head)
+    if concurrent and concurrent[-1].transaction_uuid == transaction.uuid:
+        return {**version_result(concurrent[-1]), "rebased": False}
+    read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
+    _require_read_version(builder, index, operation, read)
+    basis = Basis(read, head, tuple(concurrent))
+    _require_files(builder, index, operation, table, basis)
+    if head is not None:
+        builder.require_head_promoted(head)
+    prepared = _prepare(builder, index, operation, table, basis)
+    return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
+
+
+def _concurrent(
+    builder: PlanBuilder, index: int, operation: CommitTransaction, head: VersionEntry | None
+) -> list[VersionEntry]:
+    """The versions since the read version; the last one is that of the transaction itself if it is committed already.
+
+    Refuses a read version above the head.
+    """
+    transaction, top = operation.transaction, 0 if head is None else head.version
     if transaction.read_version > top:
         found = f"read version {transaction.read_version}, but the head is {top}"
         if operation.manifest_sha256 is not None and head is not None:
@@ -65,28 +85,28 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
         entry = builder.view(operation.id).version_entry(operation.id, operation.branch, version)
         if entry is None:
             raise _conflict(builder, index, operation, f"version {version} is no longer readable; redo the operation")
-        if entry.transaction_uuid == transaction.uuid:
-            return {**version_result(entry), "rebased": False}
         concurrent.append(entry)
-    read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
-    _require_read_version(builder, index, operation, read)
-    basis = Basis(read, head, tuple(concurrent))
+        if entry.transaction_uuid == transaction.uuid:
+            break
+    return concurrent
+
+
+def _require_files(
+    builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry, basis: Basis
+) -> None:
+    """Refuse a transaction whose files are missing, lie at another location, or may be deleted by gc."""
     finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
-        if concurrent:  # a conflict says more: files were compared with the schema of a version that was not read
+        if basis.concurrent:  # a conflict says more: files were compared with the schema of a version that was not read
             _prepare(builder, index, operation, table, basis)
         raise finding
     if isinstance(finding, AddedFiles) and finding.location != table.location:
         raise InvalidInputError(
-            f"transaction {transaction.uuid} on {chain_name(operation)}: its files lie at {finding.location}, the "
-            f"table of that name is at {table.location} now; stage again"
+            f"transaction {operation.transaction.uuid} on {chain_name(operation)}: its files lie at "
+            f"{finding.location}, the table of that name is at {table.location} now; stage again"
         )
     if finding is not None:
         require_fresh(builder, operation, table, finding)
-    if head is not None:
-        builder.require_head_promoted(head)
-    prepared = _prepare(builder, index, operation, table, basis)
-    return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
 
 
 def _require_read_version(

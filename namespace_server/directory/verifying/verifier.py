@@ -153,33 +153,36 @@ class Verifier:
     def _verify_one(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Iterable[str]]:
         """The finding of one operation, and the keys that must be durable before the flip (S1)."""
         try:
-            if isinstance(task.operation, CommitTransaction):
-                if task.operation.transaction.HasField("clone") and task.operation.branch is not None:
-                    self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
-                return self._added.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
-            if isinstance(task.operation, UndropTable):
-                return self._dropped.table(task.operation, snapshot), ()
-            if isinstance(task.operation, UndropNamespace):
-                return self._dropped.namespace(task.operation, snapshot), ()
-            if isinstance(task.operation, RegisterTable):
-                return self._locations.dataset(task.operation, snapshot), ()
-            if isinstance(task.operation, DeclareTable):
-                vacant = VacantLocation(task.location, seen=False)
-                return (self._locations.require_vacant(task.operation, vacant) if self._store.local else vacant), ()
-            if isinstance(task.operation, CreateBranch):
-                self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
-                return AddedFiles(task.location, {}, (), seen=True), ()
-            if isinstance(task.operation, DeleteBranch):
-                return self._references.needs_of_branch(task.operation, task.location, snapshot), ()
-            if isinstance(task.operation, DeleteTableVersions):
-                return self._references.references(task.operation, task.location), ()
-            return self._staged.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
+            return self._look(snapshot, task)
         except LanceNamespaceError as error:
             return error, ()
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
             return unreadable(task.operation.id, error), ()
         except CorruptFile as error:
             return file_damaged(error, f"table {join(task.operation.id)}: "), ()
+
+    def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Iterable[str]]:
+        if isinstance(task.operation, CommitTransaction):
+            if task.operation.transaction.HasField("clone") and task.operation.branch is not None:
+                self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
+            return self._added.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
+        if isinstance(task.operation, UndropTable):
+            return self._dropped.table(task.operation, snapshot), ()
+        if isinstance(task.operation, UndropNamespace):
+            return self._dropped.namespace(task.operation, snapshot), ()
+        if isinstance(task.operation, RegisterTable):
+            return self._locations.dataset(task.operation, snapshot), ()
+        if isinstance(task.operation, DeclareTable):
+            vacant = VacantLocation(task.location, seen=False)
+            return (self._locations.require_vacant(task.operation, vacant) if self._store.local else vacant), ()
+        if isinstance(task.operation, CreateBranch):
+            self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
+            return AddedFiles(task.location, {}, (), seen=True), ()
+        if isinstance(task.operation, DeleteBranch):
+            return self._references.needs_of_branch(task.operation, task.location, snapshot), ()
+        if isinstance(task.operation, DeleteTableVersions):
+            return self._references.references(task.operation, task.location), ()
+        return self._staged.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
 
     def recheck(self, group: Iterable[tuple[Batch, Findings]], snapshot: CatalogSnapshot) -> bool:
         """Check, beside staging, what `verify` left open and what others may have changed since; in parallel.
