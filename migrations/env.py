@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from namespace_server.store.models import VERSION_TABLE, metadata
+from namespace_server.store.schema import VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

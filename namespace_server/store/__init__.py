@@ -1,1 +1,1 @@
-"""External manifest stores in SQL databases: models, queries, migrations. Only `store` imports SQLAlchemy."""
+"""External manifest stores in SQL databases: schema, queries, migrations. Only `store` imports SQLAlchemy."""

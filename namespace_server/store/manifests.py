@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
 from lance_core.errors import StorageUnknown
 from namespace_server.store.engine import failed, open_engine, parse_url, refused
-from namespace_server.store.models import external_manifests as table
 from namespace_server.store.schema import check_schema
+from namespace_server.store.schema import external_manifests as table
 
 R = TypeVar("R")
 

@@ -1,4 +1,4 @@
-"""The schema of the database: its revision, and migrations."""
+"""The schema of the database: its table as it is after the newest migration, its revision, and migrations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,53 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, func, select, text
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Index,
+    MetaData,
+    String,
+    Table,
+    Text,
+    func,
+    select,
+    text,
+)
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from lance_core.errors import StorageError
 from namespace_server.store.engine import BUSY_SECONDS, open_engine, parse_url, refused, shown_url
-from namespace_server.store.models import VERSION_TABLE, external_manifests
+
+VERSION_TABLE = "lance_namespace_revision"
+"""Alembic's version table. Not its default name: the database may hold other applications' tables."""
+
+metadata = MetaData(
+    naming_convention={"pk": "pk_%(table_name)s", "ix": "ix_%(table_name)s_%(column_0_name)s"},
+)
+
+external_manifests = Table(
+    "external_manifests",
+    metadata,
+    Column("base_uri", Text, primary_key=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("path", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("uuid", String(36), nullable=False),
+    Column("staged", Boolean(create_constraint=False), nullable=False),
+)
+"""One row per committed version: see `lance_core.commit.handlers.ManifestRow`."""
+
+Index(
+    "ix_external_manifests_staged",
+    external_manifests.c.base_uri,
+    sqlite_where=text("staged"),
+    postgresql_where=text("staged"),
+)
 
 _LOCK = 0x6C616E6365  # of our migrations, among the advisory locks of a PostgreSQL database
 

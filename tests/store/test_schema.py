@@ -14,8 +14,7 @@ from sqlalchemy import inspect
 from lance_core.errors import StorageError
 from namespace_server.store.engine import open_engine, parse_url
 from namespace_server.store.manifests import open_manifest_store
-from namespace_server.store.models import VERSION_TABLE, metadata
-from namespace_server.store.schema import DatabaseSchemaMismatch, _scripts, migrate
+from namespace_server.store.schema import VERSION_TABLE, DatabaseSchemaMismatch, _scripts, metadata, migrate
 from tests.commit.handlers.manifest_contract import staged_row
 
 REPOSITORY = Path(__file__).parents[2]
