@@ -20,8 +20,7 @@ from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
 from table_data.batch_operations import DELIMITER, PropertyChange, Result, StagedOperation, TableState
 from table_data.jobs.job import Staged
-from table_data.requests.modes import mode_of
-from table_data.requests.table_requests import CreateTable
+from table_data.requests.table_requests import CreateTable, mode_of
 
 Rows = TypeVar("Rows")
 

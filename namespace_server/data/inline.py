@@ -131,8 +131,7 @@ class InlineWork:
 
     def rows(self, job: Job, table: TableState) -> bytes:
         """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
-        from table_data.arrow.few_rows import table_or_stream
-        from table_data.arrow.file import write_file
+        from table_data.arrow.file import table_or_stream, write_file
         from table_data.pylance_errors import explained
         from table_data.table_changes import find_damage
 

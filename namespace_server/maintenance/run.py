@@ -38,8 +38,7 @@ from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
 from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
 from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
 from namespace_server.observability.observation import Progress, no_progress
-from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragmentIds
-from table_data.requests.table_requests import TableRequest
+from table_data.requests.table_requests import CompactTable, OptimizeIndices, ReserveFragmentIds, TableRequest
 
 _AT_ONCE: Final = 64
 """Tables whose manifests are read in one round."""

@@ -21,13 +21,11 @@ from namespace_server.workers.memory import give_back
 from namespace_server.workers.pipes import CHUNK, open_pipe, widen
 from namespace_server.workers.protocol import IN_FILE, Message, WorkerChannel
 from table_data.arrow.claims import RowLimits
-from table_data.arrow.few_rows import table_or_stream
-from table_data.arrow.file import write_file
+from table_data.arrow.file import table_or_stream, write_file
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.jobs.job import Job
-from table_data.jobs.open_tables import OpenTables
-from table_data.jobs.open_versions import OpenVersions
+from table_data.jobs.open_tables import OpenTables, OpenVersions
 from table_data.jobs.sessions import ChangeSession
 from table_data.open_datasets import OpenDatasets
 from table_data.operations import READS

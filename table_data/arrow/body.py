@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_core.data import schema_fields
 from lance_core.errors import UnsupportedFeature
 from table_data.arrow.claims import RowLimits, check_claims
-from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.file import table_or_stream
 from table_data.arrow.storable import check_names
 from table_data.errors import ClientError, InvalidCall
 

@@ -1,13 +1,34 @@
-"""Rows as an Arrow IPC file, written as they come."""
+"""Rows on their way out of a process: as a table if they are few, and as an Arrow IPC file, written as they come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import pyarrow as pa
 
 from table_data.arrow.dictionaries import has_dictionary, widened
+
+FEW: Final = 16 << 20
+"""Bytes of rows that are made before pylance asks for them: otherwise its threads wait for Python."""
+
+
+def table_or_stream(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], most: int = FEW
+) -> pa.Table | pa.RecordBatchReader:
+    """The rows as a table if they have at most so many bytes.
+
+    Otherwise they are a stream, in which those that were made already come first.
+    """
+    left = iter(batches)
+    made, size = [], 0
+    for batch in left:
+        made.append(batch)
+        size += batch.nbytes
+        if size > most:
+            return pa.RecordBatchReader.from_batches(schema, itertools.chain(made, left))
+    return pa.Table.from_batches(made, schema)
 
 
 def write_file(rows: pa.Table | pa.RecordBatchReader, sink: Any) -> None:

@@ -8,15 +8,12 @@ from __future__ import annotations
 from table_data.operations import (
     columns,
     compacting,
-    counting,
     indices,
     matching_rows,
     merging_rows,
     metadata,
     querying,
-    restoring,
     rows,
-    statistics,
 )
 from table_data.operations.kinds import Changes, Reads
 
@@ -25,9 +22,8 @@ CHANGES: Changes = {
     **merging_rows.CHANGES,
     **matching_rows.CHANGES,
     **metadata.CHANGES,
-    **restoring.CHANGES,
     **indices.CHANGES,
     **columns.CHANGES,
     **compacting.CHANGES,
 }
-READS: Reads = {**counting.READS, **querying.READS, **statistics.READS, **indices.READS}
+READS: Reads = {**querying.READS, **indices.READS}

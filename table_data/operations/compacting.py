@@ -12,7 +12,7 @@ from table_data.operations.kinds import ChangeKind, Changes
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
-    from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragmentIds
+    from table_data.requests.table_requests import CompactTable, OptimizeIndices, ReserveFragmentIds
 
 
 def reserve_fragments(changes: TableChanges, request: ReserveFragmentIds, _rows: ArrowBody | None) -> Result:

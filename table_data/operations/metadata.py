@@ -1,4 +1,4 @@
-"""Changes of metadata: of the schema as a whole, and of single fields."""
+"""Changes without rows: metadata of the schema and of single fields, and going back to an earlier version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from table_data.requests.schema_paths import canonical_path, field_at
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
-    from table_data.requests.table_requests import FieldMetadata, SchemaMetadata
+    from table_data.requests.table_requests import FieldMetadata, RestoreTable, SchemaMetadata
 
 
 def update_table_schema_metadata(changes: TableChanges, request: SchemaMetadata, _rows: ArrowBody | None) -> Result:
@@ -49,6 +49,13 @@ def update_field_metadata(changes: TableChanges, request: FieldMetadata, _rows: 
     }
 
 
+def restore_table(changes: TableChanges, request: RestoreTable, _rows: ArrowBody | None) -> Result:
+    """Make a new version with the rows, schema, metadata and indices of an earlier one."""
+    changes.require_head()
+    changes.restore(request["version"], message=None)
+    return {}
+
+
 def _text(value: bytes) -> str:
     return value.decode(errors="replace")
 
@@ -56,4 +63,5 @@ def _text(value: bytes) -> str:
 CHANGES: Changes = {
     "update_table_schema_metadata": ChangeKind(update_table_schema_metadata, repeatable=True, independent=True),
     "update_field_metadata": ChangeKind(update_field_metadata, repeatable=True, independent=True),
+    "restore_table": ChangeKind(restore_table, repeatable=True, independent=True),
 }

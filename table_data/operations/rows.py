@@ -11,7 +11,7 @@ from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
 from table_data.operations.kinds import ChangeKind, Changes
-from table_data.requests.modes import mode_of
+from table_data.requests.table_requests import mode_of
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:

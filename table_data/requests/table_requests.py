@@ -8,11 +8,16 @@ Compared with the specification, a scan needs no `k` and no `vector`, and `data_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Required
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, Required
 
 from pydantic import ConfigDict, FailFast, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
+
+from table_data.errors import InvalidCall
+
+if TYPE_CHECKING:
+    from lance_core.compaction import CompactionOptions
 
 Name = Annotated[StrictStr, Field(min_length=1)]
 Count = Annotated[StrictInt, Field(ge=0)]
@@ -338,6 +343,32 @@ class Explain(ReadRequest, total=False):
     verbose: StrictBool | None
 
 
+class ReserveFragmentIds(TableRequest):
+    """How many fragment ids are reserved. This request and those below are of maintenance: no client sends them."""
+
+    count: int
+
+
+class ReservedIds(TypedDict):
+    """So many fragment ids, from the first one on."""
+
+    first: int
+    count: int
+
+
+class CompactTable(TableRequest):
+    """The fragments to rewrite, and the reserved ids that new fragments of an indexed table get."""
+
+    options: CompactionOptions
+    reserved: ReservedIds
+
+
+class OptimizeIndices(TableRequest):
+    """The names of the indices of which each gets one segment over all rows."""
+
+    names: list[str]
+
+
 CHANGES: Final[Mapping[str, type[TableRequest]]] = {
     "create_table": CreateTable,
     "insert_into_table": Insert,
@@ -365,3 +396,16 @@ READS: Final[Mapping[str, type[ReadRequest]]] = {
     "explain_table_query_plan": Explain,
 }
 """As `CHANGES`, of reads."""
+
+
+def mode_of(wanted: str | None, modes: Sequence[str]) -> str:
+    """One of `modes`, which are in snake case; the first if none is wanted. Its name may be in Pascal case, too.
+
+    Raises `InvalidCall`.
+    """
+    given = modes[0] if wanted is None else wanted
+    found = given.replace("_", "").lower()
+    for mode in modes:
+        if mode.replace("_", "") == found:
+            return mode
+    raise InvalidCall(f"mode {given[:80]!r}: expected one of {', '.join(modes)}")

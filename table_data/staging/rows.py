@@ -22,7 +22,7 @@ from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
 from table_data.arrow.dictionaries import has_narrow_dictionary, widened
-from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.file import table_or_stream
 from table_data.arrow.fitting import check_columns, columns_for, fit, for_lance, with_blobs
 from table_data.arrow.intake import refused_as_such
 from table_data.arrow.sources import rows_of
@@ -170,12 +170,7 @@ def stage_update(
     """
     fields = file.outline.fields
     schema = dataset.schema
-    unknown = [name for name in assignments if name not in schema.names]
-    if unknown or not assignments:
-        raise ColumnNotFound(f"update of columns {list(assignments)}: expected some of {schema.names}")
-    blobs = [field.name for field in fields if is_blob(field)]
-    if blobs:
-        raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
+    _check_update(schema, fields, assignments)
     stable = dataset.has_stable_row_ids
     columns = {name: assignments.get(name, column_expression(name)) for name in schema.names}
     rows = RowSet()
@@ -212,6 +207,14 @@ def stage_update(
         new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
     changed = descendants(fields, {field.id for field in fields if _is_top(field, assignments)})
     return Update(updated, removed, new, value_fields=tuple(sorted(changed))), len(rows)
+
+
+def _check_update(schema: pa.Schema, fields: Sequence[pb.Field], assignments: Mapping[str, str]) -> None:
+    if not assignments or not assignments.keys() <= set(schema.names):
+        raise ColumnNotFound(f"update of columns {list(assignments)}: expected some of {schema.names}")
+    blobs = [field.name for field in fields if is_blob(field)]
+    if blobs:
+        raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
 
 
 def _checked_fragments(dataset: lance.LanceDataset, written: Sequence[FragmentMetadata]) -> tuple[pb.DataFragment, ...]:

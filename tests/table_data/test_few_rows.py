@@ -16,7 +16,7 @@ from lance_core.transaction.operations import Update
 from lance_core.versions import read_version
 from table_data.arrow import body as body_module
 from table_data.arrow.body import ArrowBody
-from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.file import table_or_stream
 from table_data.arrow.sources import rows_of
 from table_data.requests.merging import MergeClauses
 from table_data.staging import merge
