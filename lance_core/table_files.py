@@ -10,7 +10,13 @@ from urllib.parse import unquote
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
-from lance_core.format.deletion import decode_deletion_file, deletion_file_path, largest_deletion_file
+from lance_core.format.deletion import (
+    FragmentDeletions,
+    decode_deletion_file,
+    delete_rows,
+    deletion_file_path,
+    largest_deletion_file,
+)
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
     NamingScheme,
@@ -25,9 +31,11 @@ from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
-from lance_core.transaction.deletions import FragmentDeletions, delete_rows
 from lance_core.transaction.indices import SYSTEM_INDICES
 from lance_core.transaction.reachable import UNSTATED, StatedFile
+
+_BaseOf = Callable[[pb.DataFile | pb.DeletionFile | pb.IndexMetadata], tuple[str | None, bool]]
+"""The root below which a file lies, None outside of the store, and whether it is that of a table."""
 
 
 def root_path(store: ObjectStore, base: str) -> str:
@@ -147,23 +155,9 @@ class TableFiles:
             return bases[named.base_id]
 
         for fragment in manifest.fragments:
-            for file in (*fragment.files, *(overlay.data_file for overlay in fragment.overlays)):
-                base, is_table = base_of(file)
-                key = None if base is None else _data_key(base, file, is_table=is_table)
-                yield PlacedFile(key, "data", StatedFile(file.file_size_bytes, fragment.physical_rows, file))
-            if fragment.HasField("deletion_file"):
-                message = fragment.deletion_file
-                base, _ = base_of(message)
-                key = None if base is None else deletion_file_path(base, fragment.id, message)
-                yield PlacedFile(key, "deletion", StatedFile(rows=fragment.physical_rows, deletion=message))
+            yield from _files_of_fragment(fragment, base_of)
         for index in version.indices.indices if version.indices is not None else ():
-            base, _ = base_of(index)
-            directory = None if base is None else index_directory(base, index.uuid.uuid)
-            for listed in index.files:
-                key = None if directory is None else join_key(directory, listed.path)
-                yield PlacedFile(key, "index", StatedFile(listed.size_bytes))
-            if not index.files and index.index_details.type_url and index.name not in SYSTEM_INDICES:
-                yield PlacedFile(None if directory is None else f"{directory}/", "index", UNSTATED)
+            yield from _files_of_index(index, base_of(index)[0])
         if named := parse_transaction_name(manifest.transaction_file):
             yield PlacedFile(transaction_path(self.base, *named), "transaction", UNSTATED)
 
@@ -207,6 +201,27 @@ class TableFiles:
             return None
         key = self.store.relative_path(local)
         return self.store.linked_path(local) if key is None else key
+
+
+def _files_of_fragment(fragment: pb.DataFragment, base_of: _BaseOf) -> Iterator[PlacedFile]:
+    for file in (*fragment.files, *(overlay.data_file for overlay in fragment.overlays)):
+        base, is_table = base_of(file)
+        key = None if base is None else _data_key(base, file, is_table=is_table)
+        yield PlacedFile(key, "data", StatedFile(file.file_size_bytes, fragment.physical_rows, file))
+    if fragment.HasField("deletion_file"):
+        message = fragment.deletion_file
+        base, _ = base_of(message)
+        key = None if base is None else deletion_file_path(base, fragment.id, message)
+        yield PlacedFile(key, "deletion", StatedFile(rows=fragment.physical_rows, deletion=message))
+
+
+def _files_of_index(index: pb.IndexMetadata, base: str | None) -> Iterator[PlacedFile]:
+    directory = None if base is None else index_directory(base, index.uuid.uuid)
+    for listed in index.files:
+        key = None if directory is None else join_key(directory, listed.path)
+        yield PlacedFile(key, "index", StatedFile(listed.size_bytes))
+    if not index.files and index.index_details.type_url and index.name not in SYSTEM_INDICES:
+        yield PlacedFile(None if directory is None else f"{directory}/", "index", UNSTATED)
 
 
 def _data_key(base: str, file: pb.DataFile, *, is_table: bool) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_core.amounts import counted, size
 from lance_core.data import arrow_schema
+from lance_core.format.deletion import live_rows
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
@@ -150,9 +151,7 @@ def describe(
 
 def _with_version(known: TableDescription, file: ManifestFile) -> TableDescription:
     manifest = file.manifest
-    rows = {
-        fragment.id: fragment.physical_rows - fragment.deletion_file.num_deleted_rows for fragment in manifest.fragments
-    }
+    rows = {fragment.id: live_rows(fragment) for fragment in manifest.fragments}
     return TableDescription(
         known.name,
         known.location,

@@ -15,12 +15,12 @@ from pyroaring import BitMap
 from lance_core.commit.concurrent_commits import ConcurrentVersion
 from lance_core.commit.prepare import restate_transaction
 from lance_core.errors import CorruptFile, InvalidTransaction, NotFound, UnsupportedFeature
+from lance_core.format.deletion import FragmentDeletions, delete_rows
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.outline import fragments_of
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.table_files import TableFiles
 from lance_core.transaction.conflicts.rules import Context, Outcome, judge, shared_fragments
-from lance_core.transaction.deletions import FragmentDeletions, delete_rows
 from lance_core.transaction.fields import descriptions
 from lance_core.transaction.fragments import file_key
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments

@@ -7,6 +7,7 @@ fragment never have the same name.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -28,6 +29,18 @@ _COLUMN = "row_id"
 _SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
 
 
+@dataclass(frozen=True, slots=True)
+class FragmentDeletions:
+    """A fragment with a new deletion file; `data` must be written before a version with the fragment is published."""
+
+    fragment: pb.DataFragment
+    data: bytes
+
+    def path(self, base: str) -> str:
+        """The key of the deletion file below `base`, the root of the table or branch."""
+        return deletion_file_path(base, self.fragment.id, self.fragment.deletion_file)
+
+
 def encode_deletion_file(
     rows: BitMap, *, read_version: int, kind: pb.DeletionFile.Type = pb.DeletionFile.BITMAP
 ) -> tuple[pb.DeletionFile, bytes]:
@@ -43,6 +56,21 @@ def encode_deletion_file(
         file_type=kind, read_version=read_version, id=secrets.randbits(64), num_deleted_rows=len(rows)
     )
     return message, data
+
+
+def delete_rows(fragment: pb.DataFragment, rows: BitMap, *, read_version: int) -> FragmentDeletions | None:
+    """A copy of `fragment` whose deleted rows are `rows`, those deleted before included; None if no row is left.
+
+    The deletion file has a fresh id. `fragment` is one of the version `read_version`. One of an old writer, which does
+    not say how many rows it has, is kept.
+    """
+    if 0 < fragment.physical_rows <= len(rows):
+        return None
+    message, data = encode_deletion_file(rows, read_version=read_version)
+    changed = pb.DataFragment()
+    changed.CopyFrom(fragment)
+    changed.deletion_file.CopyFrom(message)
+    return FragmentDeletions(changed, data)
 
 
 def decode_deletion_file(message: pb.DeletionFile, data: bytes, *, physical_rows: int = 0) -> BitMap:
@@ -68,6 +96,11 @@ def decode_deletion_file(message: pb.DeletionFile, data: bytes, *, physical_rows
 def largest_deletion_file(physical_rows: int) -> int | None:
     """The largest size in bytes that the deletion file of such a fragment can have; None if its rows are not known."""
     return _BYTES_PER_ROW * physical_rows + _FRAME if physical_rows else None
+
+
+def live_rows(fragment: pb.DataFragment) -> int:
+    """Number of rows of a fragment without the deleted ones, as the manifest states them."""
+    return fragment.physical_rows - fragment.deletion_file.num_deleted_rows
 
 
 def deletion_file_path(base: str, fragment_id: int, message: pb.DeletionFile) -> str:

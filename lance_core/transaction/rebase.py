@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
+from lance_core.format.deletion import FragmentDeletions, delete_rows
 from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.deletions import FragmentDeletions, delete_rows
 from lance_core.transaction.indices import uncover
 from lance_core.transaction.operations import CreateIndex, Delete, Update, fragment_ids
 

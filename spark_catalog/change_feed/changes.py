@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.format.deletion import live_rows
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.dataset import Dataset
 from lance_core.transaction.features import has_stable_row_ids
@@ -22,7 +23,6 @@ from spark_catalog.change_feed.changes_by_id import changes_by_id, require_colum
 from spark_catalog.change_feed.policy import ChangePolicy, refuse
 from spark_catalog.change_feed.version_changes import ADDS_NO_ROWS, ReadAt, VersionChanges, kind_of, of_fragments
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.row_counts import rows_in, rows_of
 from table_data.errors import InvalidCall, VersionGone
 
 
@@ -125,28 +125,12 @@ def _update(
 ) -> VersionChanges | None:
     stable = has_stable_row_ids(after)
     if operation.rewrites_columns:
-        changed = {fragment.id for fragment in operation.updated}
-        if policy.updates == "rows" and not stable:
-            raise InvalidCall(f"{name}: changes columns in place: expected stable row ids, which identify the rows")
-        if policy.updates != "rows":
-            refuse(policy.updates, name, "updates rows", "updates")
-            return None
-        return of_fragments(after, [fragment for fragment in after.fragments if fragment.id in changed], "rewritten")
-    kept = {fragment.id: rows_in(fragment) for fragment in after.fragments}
-    removed = sum(rows_in(fragment) - kept.get(fragment.id, 0) for fragment in before.fragments)
-    added = rows_of(new)
+        return _rewritten(name, after, operation, policy, stable=stable)
+    kept = {fragment.id: live_rows(fragment) for fragment in after.fragments}
+    removed = sum(live_rows(fragment) - kept.get(fragment.id, 0) for fragment in before.fragments)
+    added = sum(map(live_rows, new))
     if not stable:
-        if added and removed:
-            if policy.updates == "ignore":
-                raise InvalidCall(
-                    f"{name}: updates and perhaps inserts rows, which only stable row ids separate: expected option "
-                    "updates=rows"
-                )
-            refuse(policy.updates, name, "updates rows", "updates", "rows")
-            return of_fragments(after, new, "upsert")
-        if removed:
-            refuse(policy.deletes, name, "deletes rows", "deletes", "rows")
-        return of_fragments(after, new, "insert")
+        return _without_ids(name, after, new, policy, changes=bool(added and removed), deletes=bool(removed))
     inserted = sum(int(np.count_nonzero(creation_versions(fragment) == after.version)) for fragment in new)
     moved = added - inserted
     if removed > moved:
@@ -157,6 +141,42 @@ def _update(
     if policy.updates == "rows":
         return of_fragments(after, new, "by creation")
     return of_fragments(after, new, "created") if inserted else None
+
+
+def _rewritten(
+    name: str, after: pb.Manifest, operation: Update, policy: ChangePolicy, *, stable: bool
+) -> VersionChanges | None:
+    """The changes of an update that writes columns of fragments again, in place."""
+    if policy.updates == "rows" and not stable:
+        raise InvalidCall(f"{name}: changes columns in place: expected stable row ids, which identify the rows")
+    if policy.updates != "rows":
+        refuse(policy.updates, name, "updates rows", "updates")
+        return None
+    changed = {fragment.id for fragment in operation.updated}
+    return of_fragments(after, [fragment for fragment in after.fragments if fragment.id in changed], "rewritten")
+
+
+def _without_ids(
+    name: str,
+    after: pb.Manifest,
+    new: Sequence[pb.DataFragment],
+    policy: ChangePolicy,
+    *,
+    changes: bool,
+    deletes: bool,
+) -> VersionChanges:
+    """The changes of an update whose new rows may be changed or inserted ones."""
+    if changes:
+        if policy.updates == "ignore":
+            raise InvalidCall(
+                f"{name}: updates and perhaps inserts rows, which only stable row ids separate: expected option "
+                "updates=rows"
+            )
+        refuse(policy.updates, name, "updates rows", "updates", "rows")
+        return of_fragments(after, new, "upsert")
+    if deletes:
+        refuse(policy.deletes, name, "deletes rows", "deletes", "rows")
+    return of_fragments(after, new, "insert")
 
 
 def refuse_replaced(name: str, known: ReadAt, newest: ReadAt) -> None:

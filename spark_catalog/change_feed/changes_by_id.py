@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_core.format.deletion import live_rows
 from lance_core.tables.dataset import Dataset
 from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.change_feed.policy import ChangePolicy, refuse
@@ -21,7 +22,6 @@ from spark_catalog.change_feed.version_changes import (
     kind_of,
     milliseconds,
 )
-from spark_catalog.tables.row_counts import rows_in
 from table_data.errors import InvalidCall
 
 _READ_BEFORE: Final = frozenset({"delete", "update_preimage"})
@@ -107,7 +107,7 @@ def _by_type(
 
 
 def _fragment(rows: DifferentRows) -> ChangedFragment:
-    fragment, live = rows.fragment, rows_in(rows.fragment)
+    fragment, live = rows.fragment, live_rows(rows.fragment)
     if rows.ids is None:
         return ChangedFragment(fragment.id, live, bytes_of(fragment))
     share = -(-bytes_of(fragment) * len(rows.ids) // max(1, live))

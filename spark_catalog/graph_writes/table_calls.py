@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from lance_core.format.deletion import live_rows
 from lance_core.format.manifest import serialized_manifest
 from lance_core.transaction.operations import Operation, Overwrite
 from lance_core.transaction.reachable import reachable_files
@@ -18,7 +19,6 @@ from spark_catalog.graph_writes.calls.merges import StagedMerge
 from spark_catalog.graph_writes.results import Change
 from spark_catalog.graph_writes.version_rows import VersionRows, fragment_ids, published_rows, staged_rows
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tasks.staging import StagedFragments, StageTarget
 from table_data.descriptions import append_operation, delete_operation, overwrite_operation
 from table_data.table_changes import TableChanges
@@ -122,7 +122,7 @@ class TableCalls:
     def row_count(self) -> int:
         """Number of rows after all calls that are applied."""
         head = self.changes.head
-        return 0 if head is None else rows_of(head.manifest.fragments)
+        return 0 if head is None else sum(map(live_rows, head.manifest.fragments))
 
     @property
     def had_failing_tasks(self) -> bool:

@@ -12,6 +12,7 @@ from lance.fragment import FragmentMetadata
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_core.data import arrow_schema
+from lance_core.format.deletion import live_rows
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.transaction.operations import Operation
 from spark_catalog.read import read_pinned
@@ -20,7 +21,6 @@ from spark_catalog.tables.frames import parallelism, sized_numbers
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import plan_scan
 from spark_catalog.tables.reading import read_split
-from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tables.scans import ROW_ADDRESS, Scan
 from spark_catalog.tasks.staging import StageTarget
 from table_data.arrow.batch_sizes import BATCH_BYTES
@@ -148,5 +148,5 @@ def fragment_ids(file: ManifestFile | None) -> frozenset[int]:
 
 
 def _rows(table: PinnedTable, file: ManifestFile, only: frozenset[int] | None) -> VersionRows:
-    count = rows_of(fragment for fragment in file.manifest.fragments if only is None or fragment.id in only)
+    count = sum(live_rows(fragment) for fragment in file.manifest.fragments if only is None or fragment.id in only)
     return VersionRows(table, arrow_schema(file.manifest.fields), count, only)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from lance_core.data import arrow_schema
+from lance_core.format.deletion import live_rows
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.format.naming import branch_base
 from lance_core.transaction.features import has_stable_row_ids
@@ -16,7 +17,6 @@ from spark_catalog.sql.schemas import shown_schema
 from spark_catalog.sql.sessions import SqlSession
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tables.types import arrow_schema as shown_arrow_schema
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState, VersionIdentity
 from table_data.table_changes import TableChanges
@@ -142,7 +142,7 @@ def describe(
         "read_only": fixed,
         "all_rows": True,
         "limited": False,
-        "row_count": rows_of(file.manifest.fragments),
+        "row_count": sum(map(live_rows, file.manifest.fragments)),
     }
 
 

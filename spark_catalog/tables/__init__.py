@@ -8,5 +8,4 @@ planned       `PlannedScan`: a scan of a pinned table with its splits and statis
 reading       the batches of a split
 split_server  the Python process of an executor, which reads splits for tasks
 frames        planned scans as DataFrames
-row_counts    numbers of rows of manifests
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lance_core.errors import CorruptFile, StorageUnknown
+from lance_core.errors import CorruptFile, NotFound, StorageUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 
@@ -24,6 +24,19 @@ def check_hash(store: ObjectStore, key: str, expected: str, found: str) -> None:
     """Raise `CorruptFile` unless the SHA-256 of a file is the expected one."""
     if found != expected:
         raise CorruptFile(f"{store.object_uri(key)}: expected SHA-256 {expected}, found {found}")
+
+
+def sizes_of(store: ObjectStore, keys: Sequence[str]) -> dict[str, int]:
+    """Sizes of those of these keys that a store has. Raises `StorageError`."""
+
+    def size(key: str) -> int | None:
+        try:
+            return store.head(key).size
+        except NotFound:
+            return None
+
+    found = zip(keys, store.map(size, keys), strict=True)
+    return {key: there for key, there in found if there is not None}
 
 
 @dataclass(frozen=True, slots=True)

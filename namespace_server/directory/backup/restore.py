@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
@@ -13,14 +13,14 @@ import pyarrow as pa
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.commit.slot import SlotUnknown, SlotWon, claim_slot
-from lance_core.errors import CorruptFile, NotFound, StorageUnknown
+from lance_core.errors import CorruptFile, StorageUnknown
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
 from lance_core.table_files import root_path
-from namespace_server.directory.backup.copies import Copies, check_hash
+from namespace_server.directory.backup.copies import Copies, check_hash, sizes_of
 from namespace_server.directory.backup.ownership import find_record
 from namespace_server.directory.backup.records import (
     FILES,
@@ -183,9 +183,8 @@ class Restoration:
         for key, data in inventory.references.items():
             self._put(key, mended_reference(key, data, sizes), there)
         restored: dict[Place, RestoredManifest] = {}
-        table_id = snapshot.table_at(part.location)
         for version, data in mended.items():
-            row = None if table_id is None else snapshot.version_entry(table_id, version.branch, version.version)
+            row = snapshot.version_at(part.location, version.branch, version.version)
             if row is None:
                 raise CorruptFile(f"table {part.table}: {version.name}: expected a row of the catalog, found none")
             self._put(row.canonical_path, data, there)
@@ -195,7 +194,7 @@ class Restoration:
     def _copy_files(self, inventory: Inventory, there: Mapping[str, int]) -> None:
         """Copy the files of a table and of its write-ahead log. Those that lie elsewhere belong to other tables too."""
         further = [each.key for each in inventory.files if not each.key.startswith(f"{inventory.location}/")]
-        sizes = {**there, **self._sizes(further)}
+        sizes = {**there, **sizes_of(self.root, further)}
 
         def copy(item: tuple[str, StoredFile]) -> int:
             source, (key, size, sha256) = item
@@ -206,18 +205,6 @@ class Restoration:
         written = parallel.map(copy, list(inventory.sources()))
         self._files += sum(1 for size in written if size)
         self._written += sum(written)
-
-    def _sizes(self, keys: Sequence[str]) -> dict[str, int]:
-        """Sizes of those of these keys that the root has."""
-
-        def size(key: str) -> int | None:
-            try:
-                return self.root.head(key).size
-            except NotFound:
-                return None
-
-        found = zip(keys, self.root.map(size, keys), strict=True)
-        return {key: there for key, there in found if there is not None}
 
     def _put(self, key: str, data: bytes, there: Mapping[str, int]) -> None:
         """Write a file unless the root has it, and read it back."""

@@ -16,7 +16,7 @@ from lance_core.storage.retries import put_with_retries
 from lance_core.table_files import PlacedFile
 from lance_core.tables.stored_files import StoredFiles
 from lance_core.versions import find_latest
-from namespace_server.directory.backup.copies import Copies
+from namespace_server.directory.backup.copies import Copies, sizes_of
 from namespace_server.directory.backup.external_blobs import check_external, external_places
 from namespace_server.directory.backup.logs import LogCompacted, capture, log_state
 from namespace_server.directory.backup.records import (
@@ -47,7 +47,7 @@ from namespace_server.directory.backup.required_files import (
     what_is_lost,
 )
 from namespace_server.directory.manifests.deleted_branches import is_deleted_branch
-from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row
+from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -281,7 +281,7 @@ class TableBackups:
             else:
                 damaged += (LeftOut(problem.key, f"{version_of(row).name}: {problem.text}") for problem in problems)
         for row, text in missing.items():
-            if place_of(row) in heads and self._is_current(row) and not self._is_deleted(table, row.branch):
+            if place_of(row) in heads and self.newest().has_version(row) and not self._is_deleted(table, row.branch):
                 raise CorruptFile(f"table {join(table.id)}: version {row.version}, the newest of its branch: {text}")
         whole = [each for row, each in needs if row not in missing]
         kept, left_out = references.of((each.version.branch, each.version.version) for each in whole)
@@ -297,7 +297,7 @@ class TableBackups:
             )
         files = {key: size for root in roots for key, size in needed_files(whole, root, stored_files.sizes).items()}
         further = [file_key(key) for key in files if not key.startswith(f"{location}/")]
-        stored, copied, bytes_written = self.copy_files(files, {**there, **self._sizes(further)}, last)
+        stored, copied, bytes_written = self.copy_files(files, {**there, **sizes_of(self.destination, further)}, last)
         whole_heads = {row: each.log for row, each in needs if place_of(row) in heads and row not in missing}
         log, log_copied, log_written = self._copy_logs(whole_heads)
         inventory = Inventory(
@@ -358,7 +358,7 @@ class TableBackups:
             sha256 = self._copies.hash(self.store, key, size)
             target = log_key(sha256)
             self._unsynced.append(target)
-            there = self._sizes([target]).get(target)
+            there = sizes_of(self.destination, [target]).get(target)
             return StoredFile(key, size, sha256), self._copies.copy(key, target, size, there=there, sha256=sha256)[1]
 
         parallel = self.destination if self.store.local else self.store
@@ -366,9 +366,7 @@ class TableBackups:
 
     def _newest_manifests(self, row: VersionEntry) -> Iterator[ManifestFile]:
         """The manifests of later versions of a branch: that of the newest row, and those committed by path."""
-        newest = self.newest()
-        table_id = newest.table_at(row.location)
-        head = None if table_id is None else newest.head(table_id, row.branch)
+        head = self.newest().head_at(row.location, row.branch)
         if head is not None and head.identity != row.identity and (data := self._read(head)) is not None:
             yield parse_manifest_file(data)
         with suppress(ReferenceNotFound, NotFound):
@@ -400,22 +398,6 @@ class TableBackups:
             return needs_of(self.store, row.base, version, file, shared)
         except (CorruptFile, UnsupportedFeature) as error:
             raise type(error)(f"table {join(table.id)}, {version.name}: {error}") from error
-
-    def _is_current(self, row: VersionEntry) -> bool:
-        newest = self.newest()
-        return newest.table_at(row.location) is not None and has_row(row, newest)
-
-    def _sizes(self, keys: Sequence[str]) -> dict[str, int]:
-        """Sizes of those of these keys that the destination has."""
-
-        def size(key: str) -> int | None:
-            try:
-                return self.destination.head(key).size
-            except NotFound:
-                return None
-
-        found = zip(keys, self.destination.map(size, keys), strict=True)
-        return {key: there for key, there in found if there is not None}
 
     def _check_outside(self, location: str, outside: Sequence[str]) -> None:
         if outside and not self.keep_outside:

@@ -68,21 +68,29 @@ def _kept_rows(store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool) ->
         except (ReferenceNotFound, CatalogDamaged):
             continue  # a finding of its own
         for party in dropped.get(version, ()):
-            keeper = f"dropped table {join(party.table_id)}"
-            for rows in _chains(before, party.location):
-                if is_deleted_branch(store, before, rows[-1]):
-                    yield _Kept(rows[-1], keeper, BRANCH_DELETED)
-                    continue
-                for row in rows[-1:] if heads else rows:
-                    yield _Kept(row, keeper, "dropped-table-lost" if row is rows[-1] else "kept-version-lost")
-        for table_id in before.all_tables() if version in pinned else ():
-            entry = before.table(table_id)
-            for rows in () if entry is None else _chains(before, entry.location):
-                yield from (
-                    _Kept(row, f"pin {pinned[version]}", "kept-version-lost")
-                    for row in rows
-                    if not _is_current(snapshot, row)
-                )
+            yield from _rows_of_dropped(store, before, party, heads=heads)
+        if version in pinned:
+            yield from _rows_of_pin(before, f"pin {pinned[version]}", snapshot)
+
+
+def _rows_of_dropped(
+    store: ObjectStore, before: CatalogSnapshot, party: Participant, *, heads: bool
+) -> Iterator[_Kept]:
+    """The rows of a dropped table, as they were before it was dropped."""
+    keeper = f"dropped table {join(party.table_id)}"
+    for rows in _chains(before, party.location):
+        if is_deleted_branch(store, before, rows[-1]):
+            yield _Kept(rows[-1], keeper, BRANCH_DELETED)
+            continue
+        for row in rows[-1:] if heads else rows:
+            yield _Kept(row, keeper, "dropped-table-lost" if row is rows[-1] else "kept-version-lost")
+
+
+def _rows_of_pin(pinned: CatalogSnapshot, keeper: str, newest: CatalogSnapshot) -> Iterator[_Kept]:
+    """The rows of a pinned catalog version that the newest one does not have."""
+    for entry in filter(None, map(pinned.table, pinned.all_tables())):
+        for rows in _chains(pinned, entry.location):
+            yield from (_Kept(row, keeper, "kept-version-lost") for row in rows if not newest.has_version(row))
 
 
 def _chains(snapshot: CatalogSnapshot, location: str) -> Iterator[Sequence[VersionEntry]]:
@@ -91,12 +99,6 @@ def _chains(snapshot: CatalogSnapshot, location: str) -> Iterator[Sequence[Versi
         for branch in snapshot.chains(table_id):
             if rows := list(snapshot.versions(table_id, branch)):
                 yield rows
-
-
-def _is_current(snapshot: CatalogSnapshot, row: VersionEntry) -> bool:
-    table_id = snapshot.table_at(row.location)
-    current = None if table_id is None else snapshot.version_entry(table_id, row.branch, row.version)
-    return current is not None and current.identity == row.identity
 
 
 def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: TableFindings, kept: _Kept) -> Iterator[Finding]:

@@ -204,7 +204,7 @@ class LostVersions:
         for row in missing:
             if (row.branch, row.version) in referred:
                 why = "a tag or a branch names it"
-            elif any(_has(pinned, row) for pinned in self._pinned):
+            elif any(pinned.has_version(row) for pinned in self._pinned):
                 why = "a pin of the catalog keeps it"
             elif self._snapshot.table_at(row.location) is None:
                 why = "the dropped table can come back"
@@ -283,13 +283,6 @@ def _there(kept: Callable[[int], CatalogSnapshot], versions: Iterable[int]) -> I
     for version in sorted(versions):
         with suppress(ReferenceNotFound, CatalogDamaged):
             yield kept(version)
-
-
-def _has(snapshot: CatalogSnapshot, row: VersionEntry) -> bool:
-    """Whether a snapshot has a row, under whatever name its table had."""
-    table_id = snapshot.table_at(row.location)
-    found = None if table_id is None else snapshot.version_entry(table_id, row.branch, row.version)
-    return found is not None and found.identity == row.identity
 
 
 def _text(table: str, branch: str | None, version: int, key: str, why: str) -> str:

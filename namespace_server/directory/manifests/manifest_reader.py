@@ -131,11 +131,7 @@ def has_row(entry: VersionEntry, newest: CatalogSnapshot) -> bool:
     The rows of a deleted branch are gone, and others may have its name and numbers. A removed table's location is not
     used again, and its files may be read at earlier catalog versions (N1).
     """
-    table_id = newest.table_at(entry.location)
-    if table_id is None:
-        return True
-    row = newest.version_entry(table_id, entry.branch, entry.version)
-    return row is not None and row.identity == entry.identity
+    return newest.table_at(entry.location) is None or newest.has_version(entry)
 
 
 def is_whole(store: ObjectStore, base: str, file: ManifestFile) -> bool:

@@ -267,15 +267,11 @@ class Promoter:
         """
         if not is_vacant_below_higher(entry.version, found):
             return False
-        if not self._is_head(entry, self._table.refresh()):
+        top = self._table.refresh().top_at(entry.location, entry.branch)
+        if top is None or top[0] != entry.version:
             return True
         self._name_repair.repair(entry, data, None)
         return False
-
-    def _is_head(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
-        table_id = newest.table_at(entry.location)
-        top = None if table_id is None else newest.top(table_id, entry.branch)
-        return top is not None and top[0] == entry.version
 
     def _versions_of(self, entry: VersionEntry) -> set[int]:
         """The versions that have canonical names in the chain of a row; of those below it only some, if none is higher.
@@ -346,8 +342,7 @@ class Promoter:
             )
 
     def _is_superseded(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
-        table_id = newest.table_at(entry.location)
-        top = None if table_id is None else newest.top(table_id, entry.branch)
+        top = newest.top_at(entry.location, entry.branch)
         if top is not None and top[0] > entry.version:
             return True
         following = manifest_path(entry.base, entry.version + 1, NamingScheme(entry.naming_scheme))
@@ -472,8 +467,7 @@ def open_versions(record: RecordEntry, snapshot: CatalogSnapshot) -> list[Versio
 
 def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionEntry | None:
     """The live row of a participant, with its full staged path; the table may have another name by now."""
-    table_id = snapshot.table_at(party.location)
-    entry = None if table_id is None else snapshot.version_entry(table_id, party.branch, party.version)
+    entry = snapshot.version_at(party.location, party.branch, party.version)
     if entry is None or party.staged_path is None or not entry.matches_staged_path(party.staged_path):
         return None
     return _staged_at(entry, party.staged_path)

@@ -140,6 +140,26 @@ class CatalogSnapshot:
         chain = None if stored is None else stored.chain(branch)
         return None if stored is None or chain is None else chain.find(version, table_id, stored.location)
 
+    def version_at(self, location: str, branch: str | None, version: int) -> VersionEntry | None:
+        """One version of a chain of the table at a location, under whatever name that table has here; or None."""
+        table_id = self.table_at(location)
+        return None if table_id is None else self.version_entry(table_id, branch, version)
+
+    def head_at(self, location: str, branch: str | None) -> VersionEntry | None:
+        """The newest version of a chain of the table at a location, or None."""
+        table_id = self.table_at(location)
+        return None if table_id is None else self.head(table_id, branch)
+
+    def top_at(self, location: str, branch: str | None) -> tuple[int, str] | None:
+        """Version and naming scheme of the head of a chain of the table at a location, or None; see `top`."""
+        table_id = self.table_at(location)
+        return None if table_id is None else self.top(table_id, branch)
+
+    def has_version(self, entry: VersionEntry) -> bool:
+        """Whether this very row is in the snapshot, under whatever name its table has here."""
+        found = self.version_at(entry.location, entry.branch, entry.version)
+        return found is not None and found.identity == entry.identity
+
     def versions(
         self, table_id: ObjectId, branch: str | None = None, *, descending: bool = False, start: int | None = None
     ) -> Iterator[VersionEntry]:

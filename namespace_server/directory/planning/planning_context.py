@@ -204,7 +204,7 @@ class PlanningContext:
 
     def is_made_by_group(self, entry: VersionEntry, base: CatalogSnapshot) -> bool:
         """Whether a row is in `base`, the overlay of the group, and not in the catalog."""
-        return base is not self._snapshot and _has(base, entry) and not _has(self._snapshot, entry)
+        return base is not self._snapshot and base.has_version(entry) and not self._snapshot.has_version(entry)
 
     def is_changed_by_group(self, tables: Iterable[ObjectId], base: CatalogSnapshot) -> bool:
         """Whether one of these tables is another in `base`, the overlay of the group, than in the catalog."""
@@ -214,13 +214,6 @@ class PlanningContext:
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the canonical file of a committed row is known to be the row's, before this attempt."""
         return self._promoter.is_promoted(entry, self._snapshot)
-
-
-def _has(snapshot: CatalogSnapshot, entry: VersionEntry) -> bool:
-    """Whether a snapshot has this very row, under whatever name its table has there."""
-    table_id = snapshot.table_at(entry.location)
-    row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
-    return row is not None and row.identity == entry.identity
 
 
 def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: VersionEntry) -> None:

@@ -6,6 +6,7 @@ the row's, else the staged path (M3). Versions whose file a client's cleanup rem
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from itertools import islice
 from operator import attrgetter
 
@@ -100,11 +101,7 @@ def _existing(
     """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
     snapshot = context.about(table.id)
     if not snapshot.managed:
-        stored = stored_entries(context.catalog.store, table, branch)
-        ordered = stored[::-1] if descending else stored
-        if start is None:
-            return ordered
-        return [entry for entry in ordered if (entry.version <= start if descending else entry.version >= start)]
+        return _unmanaged(context, table, branch, descending, start)
     head = snapshot.head(table.id, branch)
     if head is None or context.is_deleted(head):
         return []
@@ -120,9 +117,32 @@ def _existing(
     present = {found.version for found in list_versions(context.catalog.store, head.base)}
     if not present and branch is not None and context.catalog.forget_if_deleted(snapshot, table.id, branch):
         return []
+    rows = snapshot.versions(table.id, branch, descending=descending, start=start)
+    existing = _without_gone(context, head, rows, present, limit)
+    existing.sort(key=_version_of, reverse=descending)
+    return existing
+
+
+def _unmanaged(
+    context: ReadContext, table: TableEntry, branch: str | None, descending: bool, start: int | None
+) -> list[VersionEntry]:
+    stored = stored_entries(context.catalog.store, table, branch)
+    ordered = stored[::-1] if descending else stored
+    if start is None:
+        return ordered
+    return [entry for entry in ordered if (entry.version <= start if descending else entry.version >= start)]
+
+
+def _without_gone(
+    context: ReadContext, head: VersionEntry, rows: Iterable[VersionEntry], present: Collection[int], limit: int
+) -> list[VersionEntry]:
+    """At most one more of these rows than `limit`, without those that are gone, and in another order perhaps.
+
+    Those that are not among the `present` files, and were promoted, are looked at once more.
+    """
     existing: list[VersionEntry] = []
     absent: list[VersionEntry] = []
-    for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
+    for entry in rows:
         if entry.version in present or entry.version == head.version or not context.is_promoted(entry):
             existing.append(entry)
         else:
@@ -131,10 +151,7 @@ def _existing(
             break
     gone = _gone(context, head, absent) if absent else []
     context.catalog.record_housekeeping.remove(gone)
-    if len(gone) < len(absent):
-        existing += [entry for entry in absent if entry not in gone]
-        existing.sort(key=_version_of, reverse=descending)
-    return existing
+    return [*existing, *(entry for entry in absent if entry not in gone)]
 
 
 def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
@@ -145,9 +162,7 @@ def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
         context.catalog.promoter.promote([head], context.catalog.table.current)
     if not context.is_promoted(head) or not _gone(context, head, [head]):
         return False
-    newest = context.catalog.table.refresh()
-    table_id = newest.table_at(head.location)
-    now = None if table_id is None else newest.head(table_id, head.branch)
+    now = context.catalog.table.refresh().head_at(head.location, head.branch)
     return now is None or now.identity != head.identity
 
 

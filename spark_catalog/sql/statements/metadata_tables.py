@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from lance_core.format.deletion import live_rows
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.tables import resolve
 from spark_catalog.sql.transactions import SqlTransaction
-from spark_catalog.tables.row_counts import rows_in
 from table_data.batch_operations import Json, TableId
 
 NAMES = frozenset({"history", "versions", "tags", "branches", "fragments"})
@@ -70,7 +70,7 @@ def _fragments(access: Access, transaction: SqlTransaction | None, ref: Json) ->
     for fragment in file.manifest.fragments:
         deleted = int(fragment.deletion_file.num_deleted_rows) if fragment.HasField("deletion_file") else 0
         stored = sum(int(data.file_size_bytes) for data in fragment.files)
-        yield [int(fragment.id), rows_in(fragment), deleted, len(fragment.files), stored]
+        yield [int(fragment.id), live_rows(fragment), deleted, len(fragment.files), stored]
 
 
 def _time(version: Json) -> int:
