@@ -37,21 +37,16 @@ class SlotUnknown:
 
 SlotOutcome = SlotWon | SlotLost | SlotUnknown
 
+ATTEMPTS = 8
+"""The largest number of writes of one claim."""
 LONGEST_WAIT = 0.5
+"""The longest pause between two of them in seconds, before jitter."""
 
 _PENDING = SlotUnknown("")
 
 
-def claim_slot(
-    store: ObjectStore,
-    path: str,
-    data: bytes,
-    *,
-    attempts: int = 8,
-    longest_wait: float | None = None,
-    durable: bool = True,
-) -> SlotOutcome:
-    """Write `data` to `path` if the key is vacant.
+def claim_slot(store: ObjectStore, path: str, data: bytes) -> SlotOutcome:
+    """Write `data` to `path` if the key is vacant, durably.
 
     After a lost answer the slot is read, and if it is vacant the same bytes are sent again. A vacant slot is never a
     failure, because a delayed write may still be applied.
@@ -61,9 +56,6 @@ def claim_slot(
         path: The key to claim.
         data: The bytes. They must be unique to this attempt, as a manifest is by the uuid of its transaction: equal
             bytes in the slot count as success.
-        attempts: The largest number of writes.
-        longest_wait: The longest pause between two writes in seconds, before jitter; `LONGEST_WAIT` by default.
-        durable: As in `ObjectStore.put`.
 
     Returns:
         The outcome: won, lost or unknown.
@@ -71,35 +63,34 @@ def claim_slot(
     Raises:
         StorageError: The store refused the write before any answer was lost. Nothing was written.
     """
-    claim = _Claim(store, path, data, durable)
+    claim = _Claim(store, path, data)
     outcome = claim.attempt()  # without tenacity, which costs more than a local write
-    if outcome is _PENDING and attempts > 1:
+    if outcome is _PENDING:
         outcome = Retrying(
-            stop=stop_after_attempt(attempts - 1),
-            wait=wait_random_exponential(multiplier=0.01, max=LONGEST_WAIT if longest_wait is None else longest_wait),
+            stop=stop_after_attempt(ATTEMPTS - 1),
+            wait=wait_random_exponential(multiplier=0.01, max=LONGEST_WAIT),
             retry=retry_if_result(lambda outcome: outcome is _PENDING),
             retry_error_callback=lambda _: _PENDING,
         )(claim.attempt)
     if outcome is _PENDING:
-        return SlotUnknown(f"{path}: still vacant after {attempts} writes; last: {claim.last_error}")
+        return SlotUnknown(f"{path}: still vacant after {ATTEMPTS} writes; last: {claim.last_error}")
     return outcome
 
 
 class _Claim:
     """One claim and its state: whether an answer was lost, and the last error."""
 
-    def __init__(self, store: ObjectStore, path: str, data: bytes, durable: bool) -> None:
+    def __init__(self, store: ObjectStore, path: str, data: bytes) -> None:
         self.store = store
         self.path = path
         self.data = data
-        self.durable = durable
         self.answer_was_lost = False
         self.last_error: StorageError | None = None
 
     def attempt(self) -> SlotOutcome:
         """Write once; read the slot if the write gave no clear answer."""
         try:
-            return SlotWon(self.store.put_if_absent(self.path, self.data, durable=self.durable))
+            return SlotWon(self.store.put_if_absent(self.path, self.data))
         except AlreadyExists as error:
             self.last_error = error
         except StorageUnknown as error:

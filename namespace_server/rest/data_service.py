@@ -88,7 +88,7 @@ class DataService:
             share=share,
             observer=observer,
         )
-        self._finding = _BoundedThreads("find-table", _FINDING, _FINDING + limits.waiting)
+        self._finding = _BoundedThreads(_FINDING + limits.waiting)
         self._under_way = _UnderWay()
         tables = _Tables(catalog, commit, self._find, self._under_way)
         self._operations: DataOperations[Rows] = DataOperations(tables, self._changes)
@@ -327,8 +327,8 @@ class _Tables:
 class _BoundedThreads:
     """Threads that wait for workers, and a bound on what waits for the threads."""
 
-    def __init__(self, name: str, width: int, capacity: int) -> None:
-        self._executor = ThreadPoolExecutor(width, thread_name_prefix=name)
+    def __init__(self, capacity: int) -> None:
+        self._executor = ThreadPoolExecutor(_FINDING, thread_name_prefix="find-table")
         self._capacity = capacity
         self._admitted = 0
 

@@ -22,8 +22,14 @@ def store(inner: MemoryStore) -> FaultStore:
     return FaultStore(inner)
 
 
-def claim(store: FaultStore, data: bytes = b"ours", attempts: int = 3) -> SlotOutcome:
-    return claim_slot(store, SLOT, data, attempts=attempts, longest_wait=0.001)
+@pytest.fixture(autouse=True)
+def few_and_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_core.commit.slot.ATTEMPTS", 3)
+    monkeypatch.setattr("lance_core.commit.slot.LONGEST_WAIT", 0.001)
+
+
+def claim(store: FaultStore) -> SlotOutcome:
+    return claim_slot(store, SLOT, b"ours")
 
 
 def test_a_vacant_slot_is_won(store: FaultStore, inner: MemoryStore) -> None:

@@ -349,10 +349,10 @@ def _properties(request: Request, field: str, rules: RequestRules) -> Mapping[st
     return properties
 
 
-def check_table_properties(properties: Mapping[str, str], field: str, rules: RequestRules) -> None:
+def check_table_properties(properties: Mapping[str, str], rules: RequestRules) -> None:
     """Check properties of a table: their sizes, and those that the catalog reads."""
-    rules.limits.check_strings(properties, field)
-    _check_known(properties, field)
+    rules.limits.check_strings(properties, "properties")
+    _check_known(properties, "properties")
 
 
 def _check_known(properties: Mapping[str, str], field: str) -> None:

@@ -43,7 +43,7 @@ def _operation(staged: StagedOperation, rules: RequestRules) -> RowOperation:
         case VersionAssertion(table_id, version, branch, place, manifest):
             return AssertTableVersion(table_id, branch, version, requests.location_key(place, rules), manifest)
         case PropertyChange(table_id, changed, removals, replaces, place):
-            requests.check_table_properties(changed, "properties", rules)
+            requests.check_table_properties(changed, rules)
             location = requests.location_key(place, rules)
             whole, updates = (changed, {}) if replaces else (None, changed)
             return SetTableProperties(table_id, whole, updates, removals, location, rules.limits)
