@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_core.amounts import counted, size
 from lance_core.data import arrow_schema
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
@@ -151,7 +151,7 @@ def describe(
 
 def _with_version(known: TableDescription, file: ManifestFile) -> TableDescription:
     manifest = file.manifest
-    rows = {fragment.id: live_rows(fragment) for fragment in manifest.fragments}
+    rows = {fragment.id: live_row_count(fragment) for fragment in manifest.fragments}
     return TableDescription(
         known.name,
         known.location,

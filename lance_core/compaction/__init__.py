@@ -10,12 +10,11 @@ scratch    a temporary clone, for the steps of pylance that need a commit
 
 from lance_core.compaction.indices import prepare_indices
 from lance_core.compaction.plan import CompactionOptions
-from lance_core.compaction.rewrite import PreparedCompaction, discard_compaction, prepare_compaction
+from lance_core.compaction.rewrite import PreparedCompaction, prepare_compaction
 
 __all__ = [
     "CompactionOptions",
     "PreparedCompaction",
-    "discard_compaction",
     "prepare_compaction",
     "prepare_indices",
 ]

@@ -56,7 +56,7 @@ def prepare_compaction(
 
     What was written is read again, all rows and columns of it, before anything may take the place of the old fragments.
     The transaction is for `commit_transaction`, `stage_commit` or a batch. It conflicts with concurrent changes of the
-    same fragments; `discard_compaction` removes its files if it was rejected.
+    same fragments; its `files` are deleted if it was rejected, not where the outcome is unknown.
 
     Args:
         store: The store that holds the table.
@@ -117,11 +117,6 @@ def live_rows(files: TableFiles, manifest: pb.Manifest, group: pb.Transaction.Re
         rows -= BitMap64(first + offset for offset in files.deleted_rows(manifest, fragment))
     rows.run_optimize()
     return rows
-
-
-def discard_compaction(store: ObjectStore, prepared: PreparedCompaction) -> None:
-    """Remove the files of a compaction whose transaction was rejected. Not for one whose outcome is unknown."""
-    store.delete_all(prepared.files)
 
 
 def _execute(store: ObjectStore, base: str, handle: Any, tasks: Iterable[str]) -> list[str]:

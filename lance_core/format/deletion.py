@@ -98,7 +98,7 @@ def largest_deletion_file(physical_rows: int) -> int | None:
     return _BYTES_PER_ROW * physical_rows + _FRAME if physical_rows else None
 
 
-def live_rows(fragment: pb.DataFragment) -> int:
+def live_row_count(fragment: pb.DataFragment) -> int:
     """Number of rows of a fragment without the deleted ones, as the manifest states them."""
     return fragment.physical_rows - fragment.deletion_file.num_deleted_rows
 

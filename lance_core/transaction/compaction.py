@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fragments import check_files, file_key, file_version, next_fragment_id
@@ -40,8 +40,8 @@ def rewrite_fragments(
                 raise InvalidTransaction(
                     f"fragment {seen.id} is not in the table (version {manifest.version - 1}) as it was compacted"
                 )
-            live += live_rows(fragment)
-        found = sum(live_rows(fragment) for fragment in group.new_fragments)
+            live += live_row_count(fragment)
+        found = sum(live_row_count(fragment) for fragment in group.new_fragments)
         if found != live:
             raise InvalidTransaction(f"a group of compacted fragments has {found} rows, expected {live}")
         new = _number(manifest, group.new_fragments)

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyroaring import BitMap
 
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
@@ -40,7 +40,7 @@ def plan_indices(file: ManifestFile, policy: Policy) -> IndexPlan | None:
     names = {index.name for index in section.indices}
     if not policy.optimize_indices or FRAGMENT_REUSE in names or not names - SYSTEM_INDICES:
         return None
-    live = {fragment.id: live_rows(fragment) for fragment in file.manifest.fragments}
+    live = {fragment.id: live_row_count(fragment) for fragment in file.manifest.fragments}
     least = max(policy.unindexed_rows, policy.unindexed_share * sum(live.values()))
     chosen, rows = [], 0
     for name in sorted(names - SYSTEM_INDICES):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.dataset import Dataset
 from lance_core.transaction.features import has_stable_row_ids
@@ -126,9 +126,9 @@ def _update(
     stable = has_stable_row_ids(after)
     if operation.rewrites_columns:
         return _rewritten(name, after, operation, policy, stable=stable)
-    kept = {fragment.id: live_rows(fragment) for fragment in after.fragments}
-    removed = sum(live_rows(fragment) - kept.get(fragment.id, 0) for fragment in before.fragments)
-    added = sum(map(live_rows, new))
+    kept = {fragment.id: live_row_count(fragment) for fragment in after.fragments}
+    removed = sum(live_row_count(fragment) - kept.get(fragment.id, 0) for fragment in before.fragments)
+    added = sum(map(live_row_count, new))
     if not stable:
         return _without_ids(name, after, new, policy, changes=bool(added and removed), deletes=bool(removed))
     inserted = sum(int(np.count_nonzero(creation_versions(fragment) == after.version)) for fragment in new)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.tables.dataset import Dataset
 from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.change_feed.policy import ChangePolicy, refuse
@@ -107,7 +107,7 @@ def _by_type(
 
 
 def _fragment(rows: DifferentRows) -> ChangedFragment:
-    fragment, live = rows.fragment, live_rows(rows.fragment)
+    fragment, live = rows.fragment, live_row_count(rows.fragment)
     if rows.ids is None:
         return ChangedFragment(fragment.id, live, bytes_of(fragment))
     share = -(-bytes_of(fragment) * len(rows.ids) // max(1, live))

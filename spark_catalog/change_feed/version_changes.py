@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.change_feed.row_differences import ChangeType
 
@@ -88,7 +88,9 @@ class VersionChanges:
 
 def of_fragments(manifest: pb.Manifest, fragments: Sequence[pb.DataFragment], selection: Selection) -> VersionChanges:
     """Changes that are rows of whole fragments of a version."""
-    changed = tuple(ChangedFragment(fragment.id, live_rows(fragment), bytes_of(fragment)) for fragment in fragments)
+    changed = tuple(
+        ChangedFragment(fragment.id, live_row_count(fragment), bytes_of(fragment)) for fragment in fragments
+    )
     return VersionChanges(manifest.version, ReadAt.of(manifest), milliseconds(manifest), changed, selection)
 
 

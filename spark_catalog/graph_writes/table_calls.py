@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import serialized_manifest
 from lance_core.transaction.operations import Operation, Overwrite
 from lance_core.transaction.reachable import reachable_files
@@ -122,7 +122,7 @@ class TableCalls:
     def row_count(self) -> int:
         """Number of rows after all calls that are applied."""
         head = self.changes.head
-        return 0 if head is None else sum(map(live_rows, head.manifest.fragments))
+        return 0 if head is None else sum(map(live_row_count, head.manifest.fragments))
 
     @property
     def had_failing_tasks(self) -> bool:

@@ -12,7 +12,7 @@ from lance.fragment import FragmentMetadata
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_core.data import arrow_schema
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.transaction.operations import Operation
 from spark_catalog.read import read_pinned
@@ -148,5 +148,5 @@ def fragment_ids(file: ManifestFile | None) -> frozenset[int]:
 
 
 def _rows(table: PinnedTable, file: ManifestFile, only: frozenset[int] | None) -> VersionRows:
-    count = sum(live_rows(fragment) for fragment in file.manifest.fragments if only is None or fragment.id in only)
+    count = sum(live_row_count(fragment) for fragment in file.manifest.fragments if only is None or fragment.id in only)
     return VersionRows(table, arrow_schema(file.manifest.fields), count, only)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from lance_core.data import arrow_schema
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.format.naming import branch_base
 from lance_core.transaction.features import has_stable_row_ids
@@ -142,7 +142,7 @@ def describe(
         "read_only": fixed,
         "all_rows": True,
         "limited": False,
-        "row_count": sum(map(live_rows, file.manifest.fragments)),
+        "row_count": sum(map(live_row_count, file.manifest.fragments)),
     }
 
 

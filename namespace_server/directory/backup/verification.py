@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from lance_core.amounts import counted
 from lance_core.data import count_staged
 from lance_core.errors import CorruptFile, InvalidTransaction, LanceCoreError, NotFound
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.format.footer import MAGIC
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import branch_base
@@ -277,7 +277,7 @@ class _Examination:
             self._add(f"{part.table} {version.name}", str(error))
             return
         self.rows += found
-        stated = sum(map(live_rows, file.manifest.fragments))
+        stated = sum(map(live_row_count, file.manifest.fragments))
         if found != stated:
             self._add(f"{part.table} {version.name}", f"expected {stated:,} rows, found {found:,}")
 

@@ -45,8 +45,6 @@ Verdict = Plan | LanceNamespaceError
 FoundAbove = Mapping[ChainKey, list[FoundVersion]]
 """Canonical manifests above the heads of chains, ascending; chains without any are left out (P5)."""
 
-NOTHING_FOUND: FoundAbove = {}
-
 _CHANGES_OF_ROWS: Final = frozenset({"delete", "update"})
 """Operations that are compared with others row by row, where those changed the same fragments."""
 

@@ -114,11 +114,6 @@ def list_runs(store: ObjectStore) -> StoredRuns:
     return StoredRuns([path for _, path in sorted(plans.items()) if path], files)
 
 
-def unfinished_plans(store: ObjectStore) -> list[str]:
-    """The keys of the plans, of all runs, that are not done, those of a run in order. One listing."""
-    return list_runs(store).unfinished
-
-
 def run_of(plan: str) -> str:
     """The key below which the files of a plan's run lie."""
     return plan.rpartition("/")[0]

@@ -151,10 +151,6 @@ class Promoter:
         self._store.delete(path)
         return entry.canonical_path
 
-    def is_staged(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
-        """Whether the manifest of a row is at its staged path. Raises `StorageError`."""
-        return self._reader.find_staged(self.locate(entry, snapshot)) is not None
-
     def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.tables import resolve
 from spark_catalog.sql.transactions import SqlTransaction
@@ -70,7 +70,7 @@ def _fragments(access: Access, transaction: SqlTransaction | None, ref: Json) ->
     for fragment in file.manifest.fragments:
         deleted = int(fragment.deletion_file.num_deleted_rows) if fragment.HasField("deletion_file") else 0
         stored = sum(int(data.file_size_bytes) for data in fragment.files)
-        yield [int(fragment.id), live_rows(fragment), deleted, len(fragment.files), stored]
+        yield [int(fragment.id), live_row_count(fragment), deleted, len(fragment.files), stored]
 
 
 def _time(version: Json) -> int:

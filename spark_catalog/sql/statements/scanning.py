@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_core.data import arrow_schema
-from lance_core.format.deletion import live_rows
+from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.options import named_read_options
 from spark_catalog.sql.schemas import parse_schema
@@ -89,9 +89,9 @@ def _both(first: str | None, second: str | None) -> str | None:
 def count_rows(versions: Versions, transaction: SqlTransaction | None, ref: Json) -> int:
     """Number of rows, from the manifest."""
     _, file = resolve(versions, transaction, ref)
-    return sum(map(live_rows, file.manifest.fragments))
+    return sum(map(live_row_count, file.manifest.fragments))
 
 
 def _size(fragment: pb.DataFragment, share: float) -> FragmentSize:
     stored = sum(int(file.file_size_bytes) for file in fragment.files)
-    return FragmentSize(int(fragment.id), live_rows(fragment), int(stored * share))
+    return FragmentSize(int(fragment.id), live_row_count(fragment), int(stored * share))

@@ -22,7 +22,7 @@ from namespace_server.directory.gc.history import (
     oldest_to_keep,
     unnamed_files,
 )
-from namespace_server.directory.gc.plan import unfinished_plans
+from namespace_server.directory.gc.plan import list_runs
 from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
@@ -203,7 +203,7 @@ def test_a_run_dies_at_some_of_its_writes(ground: Ground, fault: Fault) -> None:
         else:
             break
     assert 5 < deaths < 199
-    assert unfinished_plans(ground.store) == []
+    assert list_runs(ground.store).unfinished == []
     assert set(needs(ground.root)) <= files(ground.root, "data", "_deletions")
 
 

@@ -37,7 +37,7 @@ from namespace_server.directory.gc.delete import Budget
 from namespace_server.directory.gc.directories import place_of_manifest
 from namespace_server.directory.gc.expired_versions import removed_rows
 from namespace_server.directory.gc.lost_versions import references_of
-from namespace_server.directory.gc.plan import Deleted, Removal, read_plan, remove_all, unfinished_plans
+from namespace_server.directory.gc.plan import Deleted, Removal, list_runs, read_plan, remove_all
 from namespace_server.directory.gc.purges import claim_purges
 from namespace_server.directory.gc.report import EXPIRED, INTERRUPTED, UNNAMED, GcReport, Total
 from namespace_server.directory.gc.run import Collector
@@ -225,7 +225,7 @@ def test_two_runs_finish_one_plan(two: Ground) -> None:
     leave_fragment(two, T)
     let_pass(two)
     Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
-    [plan] = unfinished_plans(two.store)
+    [plan] = list_runs(two.store).unfinished
     store, others = FaultStore(LocalStore(two.root, "none")), []
 
     def meanwhile(verb: str, path: str) -> None:
@@ -236,7 +236,7 @@ def test_two_runs_finish_one_plan(two: Ground) -> None:
     store.before(meanwhile)
     assert collect(two.again(store)).complete
     assert others
-    assert plan not in unfinished_plans(two.store)
+    assert plan not in list_runs(two.store).unfinished
 
 
 def test_a_commit_by_path_during_the_pause_keeps_its_files(two: Ground) -> None:
@@ -536,11 +536,11 @@ def test_a_run_that_ends_early_is_continued_without_a_new_look(two: Ground) -> N
     forget_history(two)
     first = Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
     assert (first.total.files, first.complete) == (0, False)
-    assert len(unfinished_plans(two.store)) == 1
+    assert len(list_runs(two.store).unfinished) == 1
     report = collect(two)
     assert (of_tables(report), report.complete) == ({UNNAMED: 5}, True)
     assert not any((two.root / key).exists() for key in lost)
-    assert unfinished_plans(two.store) == []
+    assert list_runs(two.store).unfinished == []
 
 
 def test_a_run_that_finds_nothing_is_not_complete_while_an_earlier_plan_waits(two: Ground) -> None:
@@ -576,7 +576,7 @@ def test_a_run_dies_at_each_of_its_writes(two: Ground, fault: Fault) -> None:
     collect(two)
     assert two.canonical(T) == [5]
     assert list_orphans(two.root).orphans == ()
-    assert unfinished_plans(two.store) == []
+    assert list_runs(two.store).unfinished == []
 
 
 def test_a_file_that_was_replaced_since_it_was_planned_stays(two: Ground) -> None:
@@ -664,7 +664,7 @@ def test_plans_of_a_run_are_carried_out_in_order(ground: Ground) -> None:
     plans = [f"{GC_RUNS}/{uuid.UUID(int=1)}/plan-{number}" for number in range(12)]
     for plan in reversed(plans):
         ground.store.put(plan, b"")
-    assert unfinished_plans(ground.store) == plans
+    assert list_runs(ground.store).unfinished == plans
 
 
 def test_a_budget_is_spent_by_removals_or_by_time() -> None:
@@ -919,7 +919,7 @@ def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
     lost = [leave_fragment(two, T) for _ in range(3)]
     let_pass(two)
     assert Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0)).complete is False
-    unfinished = unfinished_plans(two.store)
+    unfinished = list_runs(two.store).unfinished
     let_pass(two, timedelta(days=2))
     assert collect(two).total.files == 3
     let_pass(two, timedelta(hours=1))
@@ -941,14 +941,14 @@ def test_a_plan_that_is_damaged_is_given_up(two: Ground) -> None:
     lost = two.root / leave_fragment(two, T)
     let_pass(two)
     Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
-    [plan] = unfinished_plans(two.store)
+    [plan] = list_runs(two.store).unfinished
     path = two.root / plan
     path.write_bytes(path.read_bytes()[:-9])
     report = collect(two)
     assert "expected a plan" in report.not_judged[plan]
     assert not lost.exists()
     report = collect(two)
-    assert (report.not_judged, unfinished_plans(two.store)) == ({}, [])
+    assert (report.not_judged, list_runs(two.store).unfinished) == ({}, [])
 
 
 def test_after_a_damaged_plan_no_other_of_its_run_is_carried_out(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -961,12 +961,12 @@ def test_after_a_damaged_plan_no_other_of_its_run_is_carried_out(two: Ground, mo
     let_pass(two)
     monkeypatch.setattr(stored_plan, "_ENTRIES", head - 1)
     Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
-    plans = unfinished_plans(two.store)
+    plans = list_runs(two.store).unfinished
     assert len(plans) > 1
     Tags(LocalStore(two.root, "none"), two.location(T)).create("kept", 1)
     (two.root / plans[0]).write_bytes(b"damaged")
     collect(two)
-    assert unfinished_plans(two.store) == []
+    assert list_runs(two.store).unfinished == []
     assert len(two.open(T, 1).to_table()) > 0
     two.open(T, 1).validate()
 

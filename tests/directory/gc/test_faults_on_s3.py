@@ -13,7 +13,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.gc.history import copy_versions, list_catalog_versions, needed_versions
-from namespace_server.directory.gc.plan import unfinished_plans
+from namespace_server.directory.gc.plan import list_runs
 from namespace_server.directory.gc.report import GcReport
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS
@@ -105,7 +105,7 @@ def test_a_run_that_a_fault_ends_is_finished_by_the_next_one(bucket: Bucket, sce
             collect_later(broken)
         for _ in range(3):  # the broken run is done, then copies of manifests go that it left, then what they name
             collect_later(store)
-        assert (left(store), unfinished_plans(store)) == (expected, []), (each, fault)
+        assert (left(store), list_runs(store).unfinished) == (expected, []), (each, fault)
         table = StoredCatalog(store, QUIET).table
         [pin] = table.refresh().pins()
         assert table.kept(pin.version).table(tuple(T)) is not None

@@ -23,7 +23,7 @@ from lance_core.format.naming import manifest_name, parse_manifest_name
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.gc.delete import Budget
 from namespace_server.directory.gc.history import list_catalog_versions, needed_versions, unnamed_files
-from namespace_server.directory.gc.plan import unfinished_plans
+from namespace_server.directory.gc.plan import list_runs
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -380,4 +380,4 @@ def test_a_run_that_is_held_or_dies_leaves_what_is_kept(
             collect(ground, DAY_OF_GRACE)
         check_whole(ground.root, before)
         check_exact(ground.root, timedelta(days=1))
-        assert unfinished_plans(ground.store) == []
+        assert list_runs(ground.store).unfinished == []

@@ -14,7 +14,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.gc import run
 from namespace_server.directory.gc.delete import Budget, Deleter
-from namespace_server.directory.gc.plan import StoredRuns, list_runs, unfinished_plans
+from namespace_server.directory.gc.plan import StoredRuns, list_runs
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.model.root_layout import GC_RUNS
 from namespace_server.observability.observation import no_progress
@@ -75,7 +75,7 @@ def test_a_version_stays_whole_that_is_tagged_while_two_runs_sweep(
     store = FaultStore(LocalStore(expired.root, "none"))
     if other == "has a plan of its own":
         Collector(expired.again(LocalStore(expired.root, "none")).catalog).collect(budget=Budget(removals=0))
-    earlier = unfinished_plans(expired.store)
+    earlier = list_runs(expired.store).unfinished
 
     def meanwhile(verb: str, _path: str) -> None:
         if verb == "list" and not manifest.exists() and not tags.list():
@@ -83,7 +83,7 @@ def test_a_version_stays_whole_that_is_tagged_while_two_runs_sweep(
             if other == "looks":
                 knows_no_runs(expired.again(LocalStore(expired.root, "none")), monkeypatch, collect)
             else:
-                carry_out(expired, earlier or unfinished_plans(expired.store))
+                carry_out(expired, earlier or list_runs(expired.store).unfinished)
 
     store.before(meanwhile)
     knows_no_runs(expired.again(store), monkeypatch, collect)
