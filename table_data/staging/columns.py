@@ -19,6 +19,7 @@ from table_data.arrow.intake import Refusals, refused_as_such
 from table_data.arrow.sources import rows_of
 from table_data.arrow.storable import check_storable
 from table_data.errors import InvalidCall
+from table_data.sql.expressions import SqlExpression
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import check_results
 
@@ -71,7 +72,7 @@ def stage_columns(
     return _with_fields(manifest, fields, tuple(fragment_message(fragment) for fragment, _ in made))
 
 
-def _expressions(dataset: lance.LanceDataset, columns: Mapping[str, Any]) -> dict[str, str]:
+def _expressions(dataset: lance.LanceDataset, columns: Mapping[str, Any]) -> dict[str, SqlExpression]:
     """Expressions as pylance takes them."""
     _check_new_names(dataset.schema.names, columns)
     found = {name: expression_of(dataset, text, f"column {name}") for name, text in columns.items()}

@@ -263,11 +263,14 @@ class Promoter:
         """
         if not is_vacant_below_higher(entry.version, found):
             return False
-        top = self._table.refresh().top_at(entry.location, entry.branch)
-        if top is None or top[0] != entry.version:
+        if not self._is_head(entry, self._table.refresh()):
             return True
         self._name_repair.repair(entry, data, None)
         return False
+
+    def _is_head(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
+        top = newest.top_at(entry.location, entry.branch)
+        return top is not None and top[0] == entry.version
 
     def _versions_of(self, entry: VersionEntry) -> set[int]:
         """The versions that have canonical names in the chain of a row; of those below it only some, if none is higher.
