@@ -3,7 +3,6 @@
 operations         decodes and encodes operations
 operation_types    the operations as dataclasses
 conflicts/         whether a transaction may follow a committed one
-deletions          deletion files for more rows of a fragment
 rebase             moves an operation onto a newer version
 apply              builds the next manifest from the head and a transaction
 cloning            Clone: the first version of a branch or clone
