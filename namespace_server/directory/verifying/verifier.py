@@ -1,6 +1,6 @@
 """Verification: findings on storage for the operations of a batch, made before it is planned.
 
-Each kind of operation has its checks: `staged_manifests`, `added_files`, `table_references`, `locations`.
+Each kind of operation has its checks: `staged_manifests`, `added_files`, `table_references`, `chosen_locations`.
 What must be durable before the flip is synced (S1). Nothing is written.
 """
 
