@@ -478,7 +478,7 @@ def test_a_running_server_says_that_its_newest_version_was_removed(
 
 
 def test_stock_clean_up_of_the_catalog_costs_neither_server_a_commit(ground: Ground) -> None:
-    """K1 with the real thing: two servers, one of which looked before the clean-up."""
+    """With pylance itself (G8): two servers, one of which looked before the clean-up."""
     other = ground.again()
     other.catalog.snapshot()
     for number in range(10):
