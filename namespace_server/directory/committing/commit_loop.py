@@ -144,6 +144,7 @@ class CommitLoop:
             seen = self._write(attempt, flip)
             again = self._overtaken(attempt, flip, seen, around, moving)
             if again is not None:
+                self._give_up(attempt, flip, again[0])
                 snapshot, around = again
                 continue
             with self._in_doubt(attempt):  # an exception from here on says nothing of the outcome (A3)
@@ -256,21 +257,23 @@ class CommitLoop:
         moving: Collection[ChainKey],
     ) -> tuple[CatalogSnapshot, UnmanagedRound] | None:
         """The snapshot and round to plan on next, if others changed the base of the attempt while it was written."""
-        again: tuple[CatalogSnapshot, UnmanagedRound] | None = None
         if seen.newest.version != attempt.snapshot.version:
-            self._fairness.lost(seen.newest.version - attempt.snapshot.version)
-            again = seen.newest, around.anew()
-        else:
-            following = around.following(
-                seen.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
-            )
-            if seen.changed or seen.deleted or (around.adopts and flip is None):
-                following = following or replace(around, found=seen.above, adopts=False)
-            if following is not None:
-                again = attempt.snapshot, replace(following, deleted=around.deleted | seen.deleted)
-        if again is not None:
-            self._failed_attempts.add(attempt, flip)
-        return again
+            return seen.newest, around.anew()
+        if not (around.found or seen.above or seen.changed or seen.deleted):
+            return None  # storage is as the attempt was planned
+        following = around.following(
+            seen.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
+        )
+        if seen.changed or seen.deleted or (around.adopts and flip is None):
+            following = following or replace(around, found=seen.above, adopts=False)
+        if following is None:
+            return None
+        return attempt.snapshot, replace(following, deleted=around.deleted | seen.deleted)
+
+    def _give_up(self, attempt: GroupAttempt, flip: Flip | None, newest: CatalogSnapshot) -> None:
+        """Note an attempt that was overtaken while it was written: its files are removed later."""
+        self._fairness.lost(newest.version - attempt.snapshot.version)
+        self._failed_attempts.add(attempt, flip)
 
     @contextmanager
     def _in_doubt(self, attempt: GroupAttempt) -> Iterator[None]:

@@ -89,7 +89,7 @@ class ManifestTable:
 
     @property
     def current(self) -> CatalogSnapshot:
-        """See `Snapshots.current`."""
+        """The newest snapshot that this process knows; storage is read only if there is none yet."""
         return self._snapshots.current
 
     @property
@@ -102,31 +102,34 @@ class ManifestTable:
         check_changeable(self.current)
 
     def refresh(self) -> CatalogSnapshot:
-        """See `Snapshots.refresh`."""
+        """The newest snapshot, as storage has it now; one request when nothing changed. Errors: `Snapshots.refresh`."""
         return self._snapshots.refresh()
 
     def refresh_for_flip(self) -> CatalogSnapshot:
-        """As `refresh`; on a bucket the slot of a flip that follows at once was `never_taken`; see `FlipClaimed`."""
+        """As `refresh`; on a bucket it was proved to be the newest so lately that a flip on it is `never_taken`."""
         return self._snapshots.refresh(SAME_SECOND / 2)
 
     def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
-        """See `Snapshots.follow`."""
+        """As `refresh`, from the manifest of the version after `snapshot`, which was read already."""
         return self._snapshots.follow(snapshot, following)
 
     def refresh_by_listing(self) -> CatalogSnapshot:
-        """See `Snapshots.refresh_by_listing`."""
+        """As `refresh`, by listing all versions: what it returns is proved to be the newest."""
         return self._snapshots.refresh_by_listing()
 
     def at(self, version: int) -> CatalogSnapshot:
-        """See `Snapshots.at`."""
+        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not kept (any more)."""
         return self._snapshots.at(version)
 
     def kept(self, version: int) -> CatalogSnapshot:
-        """See `Snapshots.kept`."""
+        """As `at`; a version below the oldest kept one is read from its copy, if there is one (G6)."""
         return self._snapshots.kept(version)
 
     def steps(self, first: int, last: int) -> Iterator[tuple[CatalogSnapshot, Changes | None]]:
-        """See `Snapshots.steps`."""
+        """Each version from `first` to the one before `last`, with the row changes that lead to the next one.
+
+        They are None where the next version does not state them. Raises `ReferenceNotFound` for a version that is gone.
+        """
         return self._snapshots.steps(first, last)
 
     def history(self, limit: int, before: int | None = None) -> list[CatalogHistoryEntry]:

@@ -1,6 +1,7 @@
 """The operations on objects of the catalog: one row for each, in the order in which they are matched.
 
-The most frequent come first.
+Each row is a route of FastAPI, whose handler is that of its kind of work in `handlers`. One that is `fast` is matched
+in front of FastAPI as well, with the same result (`routing`). The most frequent come first.
 """
 
 from __future__ import annotations
