@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -180,6 +180,9 @@ class BucketStore(ObjectStore):
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return self._overlap.map(call, items)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return self._overlap.beside(call)
 
     def _key(self, path: str) -> str:
         check_key(path)

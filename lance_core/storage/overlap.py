@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -66,13 +66,32 @@ class Overlap:
             raise errors[min(errors)]
         return [results[index] for index in range(len(items))]
 
-    def _start(self, work: Callable[[], None], wanted: int) -> list[Future[None]]:
+    @contextmanager
+    def beside(self, call: Callable[[], object]) -> Iterator[None]:
+        """Make a call in a thread while the block runs; after it, in the calling thread, if none was free till then.
+
+        Ends when both have ended. An error of the block is raised rather than one of the call, which is not begun then.
+        """
+        started = self._start(call, 1)
+        left = True
+        try:
+            yield
+        finally:
+            if started and not started[0].cancel():
+                left = False
+                wait(started)
+        if left:
+            call()
+        else:
+            started[0].result()
+
+    def _start(self, work: Callable[[], object], wanted: int) -> list[Future[object]]:
         with self._lock:
             if self._closed:
                 return []
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix=self._name)
-            helpers: list[Future[None]] = []
+            helpers: list[Future[object]] = []
             with suppress(RuntimeError):  # no more threads can be started: those there are must do
                 for _ in range(min(wanted, self._workers)):
                     helpers.append(self._pool.submit(work))  # noqa: PERF401 - what was appended stays

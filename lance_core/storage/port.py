@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -344,6 +345,19 @@ class ObjectStore(ABC):
     def gather(self, calls: Sequence[Callable[[], R]]) -> Results[R]:
         """Make independent calls as one parallel step and return their results in order."""
         return self.map(lambda call: call(), calls)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        """Make a call while the block runs; after it where calls are not made in parallel. Ends when both have ended.
+
+        An error of the block is raised rather than one of the call, which need not have begun then.
+        """
+        return _followed_by(call)
+
+
+@contextmanager
+def _followed_by(call: Callable[[], object]) -> Iterator[None]:
+    yield
+    call()
 
 
 def size_and_date(meta: ObjectMeta) -> SizeAndDate:

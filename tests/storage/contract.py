@@ -443,6 +443,16 @@ class StoreContract:
         store.gather([lambda: store.put("a", b"1"), lambda: store.put("b", b"2")])
         assert store.gather([lambda: store.get("b"), lambda: store.get("a")]) == [b"2", b"1"]
 
+    def test_a_call_beside_a_block_has_ended_with_it(self, store: ObjectStore) -> None:
+        with store.beside(lambda: store.put("beside", b"1")):
+            store.put("block", b"2")
+        assert (store.get("beside"), store.get("block")) == (b"1", b"2")
+        with pytest.raises(NotFound, match="nothing"), store.beside(lambda: store.get("nothing")):
+            store.put("block", b"3")
+        assert store.get("block") == b"3"
+        with pytest.raises(ValueError, match="the block"), store.beside(lambda: store.get("nothing")):
+            raise ValueError("the block")
+
     def test_maps_can_be_nested(self, store: ObjectStore) -> None:
         def outer(row: int) -> list[str | None]:
             return store.map(lambda column: store.put(f"{row:02}/{column:02}", b"x"), range(6))

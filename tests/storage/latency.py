@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from lance_core.storage.overlap import Overlap
@@ -25,6 +26,9 @@ class LatencyStore(WrappedStore):
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return self._overlap.map(call, items)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return self._overlap.beside(call)
 
     def close(self) -> None:
         self._overlap.close()

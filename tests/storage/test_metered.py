@@ -149,6 +149,10 @@ def test_calls_in_threads_are_made_in_the_context_of_their_caller() -> None:
         return variable.get()
 
     assert store.map(look, range(3)) == ["mine"] * 3
+    seen: list[str] = []
+    with store.beside(lambda: seen.append(variable.get())):
+        pass
+    assert seen == ["mine"]
 
 
 def test_a_call_under_way_is_told(tmp_path: Path) -> None:

@@ -92,6 +92,16 @@ def test_nested_maps(counting: CountingStore) -> None:
     assert cost.requests == 3 * (1 + 3) + (1 + 2 + 9) + 1
 
 
+@pytest.mark.parametrize(("in_block", "in_call"), [(3, 2), (1, 2), (0, 1)])
+def test_a_block_and_the_call_beside_it_take_as_many_round_trips_as_the_longer_one(
+    counting: CountingStore, in_block: int, in_call: int
+) -> None:
+    with counting.measure() as cost, counting.beside(lambda: [counting.get("a") for _ in range(in_call)]):
+        for _ in range(in_block):
+            counting.get("a")
+    assert (cost.requests, cost.round_trips) == (in_block + in_call, max(in_block, in_call))
+
+
 def test_an_empty_map_takes_no_round_trip(counting: CountingStore) -> None:
     counting.map(counting.get, [])
     counting.gather([lambda: None])

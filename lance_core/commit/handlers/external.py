@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 from urllib.parse import unquote
@@ -167,6 +168,9 @@ class ExternalManifestStore(ExclusiveStore):
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return super().map(call, items) if self._overlap is None else self._overlap.map(call, items)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return super().beside(call) if self._overlap is None else self._overlap.beside(call)
 
     def _slot(self, path: str) -> Slot:
         check_key(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -22,7 +22,8 @@ class Cost:
     """The number of requests, in total and by verb, and of sequential round trips.
 
     A call outside `map` and `gather` is one round trip. A `map` or `gather` counts as many as the item with the most
-    round trips. `sync` is neither a request nor a round trip, because remote stores have no such request.
+    round trips, a block with a call `beside` it as many as the one of both that has more. `sync` is neither a request
+    nor a round trip, because remote stores have no such request.
     """
 
     requests: int = 0
@@ -79,18 +80,41 @@ class CountingStore(WrappedStore):
         lanes: list[_Lane] = []
 
         def count(item: T) -> R:
-            lane = _Lane(self)
-            lanes.append(lane)
-            token = _lane.set(lane)
-            try:
+            with self._count_apart(lanes):
                 return call(item)
-            finally:
-                _lane.reset(token)
 
         try:
             return self.inner.map(count, items)
         finally:
             self._step(max((lane.steps for lane in lanes), default=0))
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return self._beside(call)
+
+    @contextmanager
+    def _beside(self, call: Callable[[], object]) -> Iterator[None]:
+        lanes: list[_Lane] = []
+
+        def count() -> None:
+            with self._count_apart(lanes):
+                call()
+
+        try:
+            with self.inner.beside(count), self._count_apart(lanes):
+                yield
+        finally:
+            self._step(max((lane.steps for lane in lanes), default=0))
+
+    @contextmanager
+    def _count_apart(self, lanes: list[_Lane]) -> Iterator[None]:
+        """Count the round trips of the block as one of several `lanes`."""
+        lane = _Lane(self)
+        lanes.append(lane)
+        token = _lane.set(lane)
+        try:
+            yield
+        finally:
+            _lane.reset(token)
 
     def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:  # noqa: ARG002
         with self._lock:

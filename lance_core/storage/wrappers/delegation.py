@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TypeVar
 
@@ -110,3 +111,6 @@ class WrappedStore(ObjectStore):
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return self.inner.map(call, items)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return self.inner.beside(call)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from contextvars import copy_context
+from functools import partial
 from threading import get_ident
 from typing import Final, TypeVar
 
@@ -134,6 +136,9 @@ class MeteredStore(WrappedStore):
         # In threads: what measures a call may ask in which context variables it is made.
         contexts = [(copy_context(), item) for item in items]
         return self.inner.map(lambda each: each[0].run(call, each[1]), contexts)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return self.inner.beside(partial(copy_context().run, call))
 
     def sync(self, paths: Iterable[str]) -> None:
         if self.unsynced or not self.local:  # where it does nothing
