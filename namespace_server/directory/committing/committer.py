@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
@@ -86,52 +85,44 @@ class Committer:
         that could not be planned, because the catalog or a store could not be read, says that nothing was done (A3).
         """
         began = time.monotonic()
+        group = [PendingBatch(batch, {}, frozenset(chains_of(batch.operations))) for batch in batches]
         try:
-            decided = self._verify_and_queue(batches)
+            self._refuse_limits(group)
+            self._verify_and_queue([pending for pending in group if pending.verdict is None])
         finally:
             self.last_commit = time.monotonic()
-        self._report(decided, time.monotonic() - began)
-        return decided
+        self._report(group, time.monotonic() - began)
+        return group
 
-    def _verify_and_queue(self, batches: Sequence[Batch]) -> list[PendingBatch]:
+    def _refuse_limits(self, group: Sequence[PendingBatch]) -> None:
+        """Refuse the batches that set limits of time while this machine's clock is not the store's (G30)."""
         problem = self._table.clock.problem()
-        if problem is not None and any(map(_sets_limit, batches)):
-            return self._without_limits(batches, problem)
-        chains = [frozenset(chains_of(batch.operations)) for batch in batches]
+        for pending in group if problem is not None else ():
+            if _sets_limit(pending.batch):
+                error = ServiceUnavailableError(f"nothing was done: no limit of time can be set: {problem}")
+                pending.decide(with_nothing_done(error), None)
+
+    def _verify_and_queue(self, mine: Sequence[PendingBatch]) -> None:
+        batches = [pending.batch for pending in mine]
         try:
             snapshot = self._table.current
-            named = set().union(*chains)
+            named = set().union(*(pending.chains for pending in mine))
             if any(snapshot.table(table_id) is None for table_id, _ in named) or any(map(_is_undrop, batches)):
                 snapshot = self._table.refresh()
             with self._observer.step("verify"):
-                findings = self._verifier.verify(batches, snapshot)
+                for pending, findings in zip(mine, self._verifier.verify(batches, snapshot), strict=True):
+                    pending.findings = findings
             if not self._store.local:
                 self._planner.read_ahead(batches, snapshot)  # nobody waits for it but these batches
         except Exception as error:  # noqa: BLE001 - nothing was sent yet
-            _log_failure(len(batches), error)
-            return [
-                PendingBatch(batch, {}, named, nothing_done(batch.uuid, error))
-                for batch, named in zip(batches, chains, strict=True)
-            ]
-        mine = [PendingBatch(*each) for each in zip(batches, findings, chains, strict=True)]
+            self._answer_rest(mine, error)
+            return
         self._queue.add(mine)
         while group := self._queue.take_group(mine):
             try:
                 self._run_group(group)
             finally:
                 self._queue.finish(group)
-        return mine
-
-    def _without_limits(self, batches: Sequence[Batch], problem: str) -> list[PendingBatch]:
-        """Commit all but the batches that set limits of time: this machine's clock is not the store's (G30)."""
-        others = [batch for batch in batches if not _sets_limit(batch)]
-        decided = iter(self._verify_and_queue(others) if others else ())
-        refused = with_nothing_done(
-            ServiceUnavailableError(f"nothing was done: no limit of time can be set: {problem}")
-        )
-        return [
-            PendingBatch(batch, {}, frozenset(), refused) if _sets_limit(batch) else next(decided) for batch in batches
-        ]
 
     def commit_changes(
         self,
@@ -170,27 +161,41 @@ class Committer:
         self._observer.group(len(group))
         try:
             self._loop.run(group)
-        except BatchUnknown as unknown:
-            reason = unknown.reason
-            logger.warning("the outcome of a group of %d batches is unknown: %s", len(group), reason)
-            _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, reason))
-        except CatalogBusy as busy:
-            _reject(group, partial(self._answer_when_busy, busy=busy))
-        except Exception as error:  # noqa: BLE001 - every batch of the group needs a verdict
-            _log_failure(len(group), error)
-            _reject(group, partial(_nothing_done, error=error))
-        except BaseException:
-            _reject(group, lambda pending: BatchUnknown(pending.batch.uuid, "the committer stopped"))
-            raise
+        except BaseException as error:
+            self._answer_rest(group, error)
+            if not isinstance(error, Exception):
+                raise
 
-    def _answer_when_busy(self, pending: PendingBatch, busy: CatalogBusy) -> Verdict:
+    def _answer_rest(self, group: Sequence[PendingBatch], error: BaseException) -> None:
+        """Give each batch a verdict that an error left without one."""
+        if isinstance(error, BatchUnknown):
+            logger.warning("the outcome of a group of %d batches is unknown: %s", len(group), error.reason)
+        elif isinstance(error, Exception) and not isinstance(error, CatalogBusy):
+            _log_failure(len(group), error)
+        for pending in group:
+            if pending.verdict is None:
+                pending.decide(*self._verdict_after(error, pending))
+
+    def _verdict_after(self, error: BaseException, pending: PendingBatch) -> tuple[Verdict, CatalogSnapshot | None]:
+        """What an error is to one batch of its group, and on which snapshot. An `Exception` precedes the claim (A3)."""
+        uuid = pending.batch.uuid
+        match error:
+            case BatchUnknown():
+                return BatchUnknown(uuid, error.reason), None
+            case CatalogBusy():
+                return self._verdict_when_busy(pending, error)
+            case Exception():
+                return nothing_done(uuid, error), None
+        return BatchUnknown(uuid, "the committer stopped"), None
+
+    def _verdict_when_busy(self, pending: PendingBatch, busy: CatalogBusy) -> tuple[Verdict, CatalogSnapshot]:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
-        pending.snapshot = self._table.current
+        newest = self._table.current
         try:
-            replayed = replay_committed(pending.batch, pending.snapshot, pending.findings)
+            replayed = replay_committed(pending.batch, newest, pending.findings)
         except LanceNamespaceError as error:
-            return error
-        return replayed or CatalogBusy(pending.batch.uuid, busy.tries, busy.around)
+            return error, newest
+        return replayed or busy.of(pending.batch.uuid), newest
 
     def _report(self, decided: Sequence[PendingBatch], seconds: float) -> None:
         for pending in decided:
@@ -220,17 +225,6 @@ def _sets_limit(batch: Batch) -> bool:
         isinstance(operation, RegisterIntent) or (isinstance(operation, SetPin) and operation.seconds is not None)
         for operation in batch.operations
     )
-
-
-def _reject(group: Sequence[PendingBatch], answer: Callable[[PendingBatch], Verdict]) -> None:
-    """Give the batches of a group that are undecided a verdict each."""
-    for pending in group:
-        if pending.verdict is None:
-            pending.verdict = answer(pending)
-
-
-def _nothing_done(pending: PendingBatch, error: Exception) -> LanceNamespaceError:
-    return nothing_done(pending.batch.uuid, error)
 
 
 def _log_failure(batches: int, error: Exception) -> None:

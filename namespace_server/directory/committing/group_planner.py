@@ -64,6 +64,10 @@ class PendingBatch:
     taken: bool = False
     decided: bool = False
 
+    def decide(self, verdict: Verdict, snapshot: CatalogSnapshot | None) -> None:
+        """Give the batch its verdict, reached on a snapshot if there is one. The only place where it gets one."""
+        self.verdict, self.snapshot = verdict, snapshot
+
 
 class PlannedBatch(NamedTuple):
     """A batch of an attempt and its verdict; None if it must follow the flip of its group.

@@ -174,21 +174,30 @@ class BatchTooOld(ServiceUnavailableError):
 class CatalogBusy(ServiceUnavailableError):
     """Every try was lost to other writers (F5): nothing was done. That is no verdict about the batch.
 
-    `around` are the chains above whose heads other writers committed around the catalog until the last try.
+    `around` are the chains above whose heads other writers committed around the catalog until the last try. If it was
+    `adopting` these, alone, storage did not tell its outcome: it was the last one, however many were left.
     """
 
     outcome = NOTHING_DONE
 
-    def __init__(self, batch_uuid: str, tries: int, around: Collection[ChainKey] = ()) -> None:
-        tables = ", ".join(sorted(join(table_id) for table_id, _ in around))
-        reason = f": to {tables} they commit around the catalog" if tables else ""
-        super().__init__(
-            f"batch {batch_uuid}: nothing was done: other writers won {tries} times in a row{reason}; "
-            "repeat it unchanged"
-        )
+    def __init__(
+        self, batch_uuid: str, tries: int, around: Collection[ChainKey] = (), *, adopting: bool = False
+    ) -> None:
+        tables = ", ".join(sorted({join(table_id) for table_id, _ in around}))
+        reason = f"other writers won {tries} times in a row"
+        if adopting:
+            reason = f"at try {tries} storage did not tell whether it adopted what others commit to {tables} by path"
+        elif tables:
+            reason = f"{reason}: to {tables} they commit around the catalog"
+        super().__init__(f"batch {batch_uuid}: nothing was done: {reason}; repeat it unchanged")
         self.detail = batch_uuid
         self.tries = tries
         self.around = around
+        self.adopting = adopting
+
+    def of(self, batch_uuid: str) -> CatalogBusy:
+        """The same answer to another batch."""
+        return CatalogBusy(batch_uuid, self.tries, self.around, adopting=self.adopting)
 
 
 class CommittedElsewhere(ServiceUnavailableError):
