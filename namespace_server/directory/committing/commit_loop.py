@@ -1,24 +1,23 @@
 """The commit loop: plan, write, claim, prove, decide, promote; after a conflict again, on the newer snapshot.
 
-`CommitLoop.run` is the whole of it. One thread at a time runs it. Several processes on one root are safe: only the
-compare-and-set on `__manifest` decides.
+`CommitLoop.run` is the whole of it. One thread at a time runs it, up to where its batches are decided: while they are
+promoted, the next one begins. Several processes on one root are safe: only the compare-and-set on `__manifest` decides.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from lance_namespace.errors import LanceNamespaceError, TableBranchNotFoundError
 
-from lance_core.storage.port import Deferred, ObjectStore
+from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.attempt_writing import AttemptWriter, Observed
 from namespace_server.directory.committing.failed_attempts import FailedAttempts
 from namespace_server.directory.committing.flip_queue import FlipQueue
@@ -77,14 +76,6 @@ class OtherChanges:
     tries: int | None = None
 
 
-class _Try(NamedTuple):
-    """One round of the loop: its number, when it began, by `time.monotonic`, and the thread that flips."""
-
-    number: int
-    began: float
-    thread: int
-
-
 class CommitLoop:
     """Commits a group of batches, or other changes, and promotes what a flip published. For the thread that flips."""
 
@@ -130,48 +121,50 @@ class CommitLoop:
         """
         if group:
             self._fairness.wait()
-        snapshot, around = self._table.current, UnmanagedRound()
+        snapshot, unmanaged = self._table.current, UnmanagedRound()
         most = self._limits.tries if changes is None or changes.tries is None else changes.tries
         for number in range(1, most + 1):
-            this = _Try(number, time.monotonic(), threading.get_ident())
-            moving = around.moving if number > most // 2 else frozenset()
-            # Plan. This writes nothing: what batches build on or remove gets its canonical name before (M1, P6).
-            waiting, refused = self._sort_out(group, around.deleted)
-            self._promote_bases(waiting, snapshot, around)
-            attempt, flip = self._plan(waiting, changes, snapshot, around, moving)
-            attempt.refused = refused
+            began = time.monotonic()
+            moving = unmanaged.moving if number > most // 2 else frozenset()
+            # What batches build on or remove gets its canonical name first (M1, P6).
+            waiting, refused = self._sort_out(group, unmanaged.deleted)
+            self._promote_bases(waiting, snapshot, unmanaged)
+            # Plan. This writes nothing. A round that adopts commits what stands above heads, and no batch.
+            attempt, flip = self._plan(waiting, refused, changes, snapshot, unmanaged, moving)
             # Write the files that the flip will make reachable. Beside that storage shows what others did meanwhile.
             seen = self._write(attempt, flip)
-            again = self._overtaken(attempt, flip, seen, around, moving)
+            again = self._overtaken(attempt, flip, seen, unmanaged, moving)
             if again is not None:
                 self._give_up(attempt, flip, again[0])
-                snapshot, around = again
+                snapshot, unmanaged = again
                 continue
             with self._in_doubt(attempt):  # an exception from here on says nothing of the outcome (A3)
                 # Claim the slot of the next version by one conditional write: the commit point. A slot that is taken is
                 # lost, silence is not (F1): after a lost answer the newest version decides; that is proved like a win.
-                claim = FlipCommitted(snapshot) if flip is None else self._table.claim(flip)
-                # Prove that the version is the newest, for its number may have been freed by a clean-up, and decide. On
-                # a bucket what the flip publishes may be promoted beside that (G7).
-                beside = self._promotion_beside(claim, attempt)
-                settled = Deferred(partial(self._prove_and_decide, claim, attempt, flip, this, promoted=bool(beside)))
-                calls: list[Callable[[], object]] = [settled, *beside]
-                self._store.gather(calls)
-            match outcome := settled.result:
-                case FlipCommitted(newest) if around.adopts:
-                    snapshot, around = newest, around.adopted_in(newest, seen.above)
+                claim = self._claim(attempt, flip)
+                # On a bucket what the flip publishes may be promoted beside all that follows (G7).
+                with self._promoting(attempt, claim) as promoted:
+                    # Prove that the version is the newest: its number may have been freed by a clean-up.
+                    outcome = self._prove(claim, promoted=promoted)
+                    # Decide the batches, and let the next group be planned if these are committed.
+                    _decide(attempt, outcome)
+                    self._settle(attempt, flip, outcome, number, began)
+            match outcome:
+                case FlipCommitted(newest) if unmanaged.adopts:
+                    snapshot, unmanaged = newest, unmanaged.adopted_in(newest, seen.above)
                 case FlipCommitted(newest):
                     self._promote(attempt.published)  # what is left; the next group is planned meanwhile
                     return newest
                 case FlipLost() | FlipSuperseded():
-                    snapshot, around = self._await_next_try(attempt, flip, outcome, number), around.anew()
+                    snapshot, unmanaged = self._await_next_try(attempt, flip, outcome, number), unmanaged.anew()
                 case FlipRefused(error):
                     raise error
-                case FlipUnknown(reason) if not around.adopts:
+                case FlipUnknown(reason) if unmanaged.adopts:  # of the batches nothing was sent
+                    logger.warning("the outcome of an adoption is unknown: %s", reason)
+                    raise CatalogBusy(attempt.context.attempt, number, unmanaged.found, adopting=True)
+                case FlipUnknown(reason):
                     raise BatchUnknown(attempt.context.attempt, reason)
-                case FlipUnknown():
-                    break  # of the batches nothing was sent
-        raise CatalogBusy(attempt.context.attempt, most, around.moving)
+        raise CatalogBusy(attempt.context.attempt, most, unmanaged.moving)
 
     def _sort_out(
         self, group: Sequence[PendingBatch], deleted: Collection[ChainKey]
@@ -190,13 +183,13 @@ class CommitLoop:
         return waiting, refused
 
     def _promote_bases(
-        self, waiting: Sequence[PendingBatch], snapshot: CatalogSnapshot, around: UnmanagedRound
+        self, waiting: Sequence[PendingBatch], snapshot: CatalogSnapshot, unmanaged: UnmanagedRound
     ) -> None:
         """Promote the rows that batches build on or remove, and the heads below unmanaged versions (M6).
 
         A batch that needs what cannot be promoted is refused when it is planned, and nothing is adopted above that.
         """
-        rows = rows_to_promote([pending.batch for pending in waiting], snapshot, around.found)
+        rows = rows_to_promote([pending.batch for pending in waiting], snapshot, unmanaged.found)
         rows = [row for row in rows if not self._promoter.is_promoted(row, snapshot)]
         if not rows:
             return
@@ -208,16 +201,18 @@ class CommitLoop:
     def _plan(
         self,
         waiting: Sequence[PendingBatch],
+        refused: Sequence[PlannedBatch],
         changes: OtherChanges | None,
         snapshot: CatalogSnapshot,
-        around: UnmanagedRound,
+        unmanaged: UnmanagedRound,
         moving: Collection[ChainKey],
     ) -> tuple[GroupAttempt, Flip | None]:
         with self._observer.step("plan"):
-            if around.adopts:
-                attempt = self._planner.adopt(waiting, snapshot, around.found)
+            if unmanaged.adopts:
+                attempt = self._planner.adopt(waiting, snapshot, unmanaged.found)
             else:
-                attempt = self._planner.plan(waiting, snapshot, around.found, moving)
+                attempt = self._planner.plan(waiting, snapshot, unmanaged.found, moving)
+            attempt.refused = refused
             return attempt, self._prepare(attempt, changes)
 
     def _prepare(self, attempt: GroupAttempt, changes: OtherChanges | None) -> Flip | None:
@@ -253,22 +248,22 @@ class CommitLoop:
         attempt: GroupAttempt,
         flip: Flip | None,
         seen: Observed,
-        around: UnmanagedRound,
+        unmanaged: UnmanagedRound,
         moving: Collection[ChainKey],
     ) -> tuple[CatalogSnapshot, UnmanagedRound] | None:
         """The snapshot and round to plan on next, if others changed the base of the attempt while it was written."""
         if seen.newest.version != attempt.snapshot.version:
-            return seen.newest, around.anew()
-        if not (around.found or seen.above or seen.changed or seen.deleted):
+            return seen.newest, unmanaged.anew()
+        if not (unmanaged.found or seen.above or seen.changed or seen.deleted):
             return None  # storage is as the attempt was planned
-        following = around.following(
+        following = unmanaged.following(
             seen.above, adopted=bool(attempt.adopted), judged=attempt.judged_chains, moving=moving
         )
-        if seen.changed or seen.deleted or (around.adopts and flip is None):
-            following = following or replace(around, found=seen.above, adopts=False)
+        if following is None and (seen.changed or seen.deleted or (unmanaged.adopts and flip is None)):
+            following = replace(unmanaged, found=seen.above, adopts=False)
         if following is None:
             return None
-        return attempt.snapshot, replace(following, deleted=around.deleted | seen.deleted)
+        return attempt.snapshot, replace(following, deleted=unmanaged.deleted | seen.deleted)
 
     def _give_up(self, attempt: GroupAttempt, flip: Flip | None, newest: CatalogSnapshot) -> None:
         """Note an attempt that was overtaken while it was written: its files are removed later."""
@@ -284,65 +279,73 @@ class CommitLoop:
         try:
             yield
         except BaseException as error:
-            _decide(attempt, FlipUnknown("the committer failed"))
+            outcome = FlipUnknown("the committer failed")
+            _decide(attempt, outcome)
             if not attempt.batches or not isinstance(error, Exception):
                 raise
             logger.exception("the commit step of a group of %d batches failed", len(attempt.batches))
-            raise BatchUnknown(attempt.context.attempt, "the committer failed") from error
+            raise BatchUnknown(attempt.context.attempt, outcome.reason) from error
 
-    def _promotion_beside(self, claim: FlipClaimed | FlipOutcome, attempt: GroupAttempt) -> list[Callable[[], None]]:
-        """The promotion that goes beside the proof: where no clean-up can have freed the slot (G7).
+    def _claim(self, attempt: GroupAttempt, flip: Flip | None) -> FlipClaimed | FlipOutcome:
+        """Claim the slot of a flip. What it publishes is kept in memory until it is promoted, or not committed.
 
-        Not where others wait for the next flip: its requests would hold up the proof, for which they wait too. The
-        manifests of a flip that has its slot are kept in memory until they are promoted.
+        Where nothing changes there is no flip. Verdicts rest on the snapshot then, as if it had just been committed.
         """
-        if not isinstance(claim, FlipClaimed) or claim.won_at is None:
-            return []
-        published = attempt.published
-        self._reader.remember(published, claim.sent_at)
-        goes = published and claim.never_taken and not self._queue.is_awaited
-        return [partial(self._promote, published)] if goes else []
+        if flip is None:
+            return FlipCommitted(attempt.snapshot)
+        claim = self._table.claim(flip)
+        if isinstance(claim, FlipClaimed) and claim.won_at is not None:
+            self._reader.remember(attempt.published, claim.sent_at)
+        return claim
 
-    def _prove_and_decide(
-        self,
-        claim: FlipClaimed | FlipOutcome,
-        attempt: GroupAttempt,
-        flip: Flip | None,
-        this: _Try,
-        *,
-        promoted: bool,
-    ) -> FlipOutcome:
-        """The outcome of a flip, by which the batches of its attempt get their verdicts.
+    @contextmanager
+    def _promoting(self, attempt: GroupAttempt, claim: FlipClaimed | FlipOutcome) -> Iterator[bool]:
+        """Promote what a claim publishes while the block runs, where no clean-up can have freed its slot; true if so.
 
-        After a commit the next group is planned, though promotion may be under way.
+        Not where others wait for the next flip: the requests would hold up the proof, for which they wait too (G7).
         """
-        if isinstance(claim, FlipClaimed):
-            outcome: FlipOutcome = self._table.prove(claim)
-            if promoted and isinstance(outcome, FlipSuperseded):  # others may build on what was promoted beside this
-                reason = f"{claim.flip.path} was written where another version was removed within a second"
-                outcome = FlipUnknown(reason)
+        never_taken = isinstance(claim, FlipClaimed) and claim.never_taken
+        if never_taken and attempt.published and not self._queue.is_awaited:
+            with self._store.beside(partial(self._promote, attempt.published)):
+                yield True
         else:
-            outcome = claim
-        _decide(attempt, outcome)
-        if flip is not None:
-            self._note(attempt, flip, outcome, this)
-        if attempt.batches and isinstance(outcome, FlipCommitted):
-            self._queue.release(this.thread)
+            yield False
+
+    def _prove(self, claim: FlipClaimed | FlipOutcome, *, promoted: bool) -> FlipOutcome:
+        """The outcome of a claim; see `ManifestTable.prove`.
+
+        It is unknown where what is in no history was `promoted` beside this, so that others may build on it.
+        """
+        if not isinstance(claim, FlipClaimed):
+            return claim
+        outcome = self._table.prove(claim)
+        if promoted and isinstance(outcome, FlipSuperseded):
+            return FlipUnknown(f"{claim.flip.path} was written where another version was removed within a second")
         return outcome
 
-    def _note(self, attempt: GroupAttempt, flip: Flip, outcome: FlipOutcome, this: _Try) -> None:
-        """Note what became of a flip."""
-        self._observer.flip(_FLIP_OUTCOMES[type(outcome)], this.number)
-        if isinstance(outcome, FlipCommitted):
-            self.conclude_records(outcome.snapshot)
-            self._fairness.flipped(outcome.snapshot.version, time.monotonic() - this.began)
-            self._planner.keep(attempt.published)
-            if attempt.adopted:
-                self._observer.adopted(len(attempt.adopted))
-            return
-        self._reader.forget(version.entry for version in attempt.published)
-        if isinstance(outcome, FlipRefused):
-            self._failed_attempts.add(attempt, flip)
+    def _settle(
+        self, attempt: GroupAttempt, flip: Flip | None, outcome: FlipOutcome, number: int, began: float
+    ) -> None:
+        """Bring what this process remembers in line with an outcome; after that of batches the next group may begin.
+
+        `began`: when this try began, the one of that `number`, by `time.monotonic`.
+        """
+        if flip is not None:
+            self._observer.flip(_FLIP_OUTCOMES[type(outcome)], number)
+        if flip is not None and not isinstance(outcome, FlipCommitted):
+            self._reader.forget(version.entry for version in attempt.published)
+        match outcome:
+            case FlipRefused():
+                self._failed_attempts.add(attempt, flip)
+            case FlipCommitted(newest):
+                if flip is not None:
+                    self.conclude_records(newest)
+                    self._fairness.flipped(newest.version, time.monotonic() - began)
+                    self._planner.keep(attempt.published)
+                    if attempt.adopted:
+                        self._observer.adopted(len(attempt.adopted))
+                if attempt.batches:
+                    self._queue.release()
 
     def _await_next_try(
         self, attempt: GroupAttempt, flip: Flip | None, outcome: FlipLost | FlipSuperseded, tries: int
@@ -385,10 +388,12 @@ def _decide(attempt: GroupAttempt, outcome: FlipOutcome) -> None:
     are planned again, or `Committer` answers for the group that an exception ended.
     """
     for pending, verdict, final in (*attempt.refused, *attempt.batches):
+        if verdict is None:
+            continue  # it must follow this flip
         if final:
-            pending.verdict, pending.snapshot = verdict, attempt.snapshot
+            pending.decide(verdict, attempt.snapshot)
         elif isinstance(outcome, FlipCommitted):
-            pending.verdict, pending.snapshot = verdict, outcome.snapshot
+            pending.decide(verdict, outcome.snapshot)
 
 
 def _refusal(pending: PendingBatch, deleted: Collection[ChainKey], *, elsewhere: bool) -> LanceNamespaceError | None:

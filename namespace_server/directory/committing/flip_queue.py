@@ -50,10 +50,10 @@ class FlipQueue:
                 self._changed.wait()
         return []
 
-    def release(self, thread: int | None = None) -> None:
-        """End the flip of a thread, by default the calling one. Without effect if it flips no more."""
+    def release(self) -> None:
+        """End the flip of the calling thread. Without effect if it flips no more."""
         with self._changed:
-            if self._flipping == (thread or threading.get_ident()):
+            if self._flipping == threading.get_ident():
                 self._flipping = None
                 self._changed.notify_all()
 

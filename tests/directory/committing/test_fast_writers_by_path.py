@@ -12,9 +12,10 @@ from lance_namespace.errors import ServiceUnavailableError
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.committing.commit_loop import CommitLimits
 from namespace_server.directory.model.errors import CatalogBusy
+from namespace_server.outcomes import outcome_of
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE
-from tests.storage.faults import FaultStore
+from tests.storage.faults import Fault, FaultStore
 
 
 class Pace:
@@ -101,6 +102,26 @@ def test_an_assertion_does_not_hold_and_says_why(pace: Pace) -> None:
     with pytest.raises(ServiceUnavailableError, match="nothing was done: storage has versions above the asserted head"):
         pace.during(lambda: pace.server.batch(*batch))
     assert pace.ground.again().head(["g", "other"]) == 1
+
+
+def test_an_adoption_of_unknown_outcome_is_told_as_that(pace: Pace) -> None:
+    """Of the batch nothing was sent: it is not unknown. Nor did other writers win so many tries."""
+    transaction = pace.ground.transaction(TABLE, rows(50, 51))
+    pace.store.fail(Fault.DELAYED, when=lambda write: write.path.startswith("__manifest/_versions/"), times=1000)
+    message = (
+        "nothing was done: at try 3 storage did not tell whether it adopted what others commit to g\\$person by path"
+    )
+    with pytest.raises(CatalogBusy, match=message) as caught:
+        pace.during(lambda: pace.server.batch(transaction))
+    assert caught.value.tries == 3
+    assert outcome_of(caught.value) == "nothing_done"
+    assert caught.value.detail in str(caught.value)
+
+    pace.store.deliver()  # it is adopted after all
+    server = pace.ground.again()
+    server.batch(transaction)
+    server.catalog.sweep()
+    assert server.ids(TABLE) == sorted([0, 1, 2, 50, *pace.ids])
 
 
 def test_where_the_tries_end_the_answer_names_the_table() -> None:

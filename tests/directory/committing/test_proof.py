@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,6 +48,9 @@ class Bucket(FaultStore):
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return self.overlap.map(call, items)
+
+    def beside(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        return self.overlap.beside(call)
 
     def slots(self) -> int:
         """How many flips were sent."""
