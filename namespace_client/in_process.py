@@ -45,7 +45,7 @@ class Namespace(Protocol):
         ...
 
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
-        """Validate a change and return a call for `commit`."""
+        """Validate a change and return a call for `commit_calls`."""
         ...
 
     def change(
@@ -54,7 +54,7 @@ class Namespace(Protocol):
         """Make a change of tags and branches, which writes or removes files beside the catalog."""
         ...
 
-    def commit(self, calls: Sequence[Any]) -> Sequence[NamespaceAnswer | LanceNamespaceError]:
+    def commit_calls(self, calls: Sequence[Any]) -> Sequence[NamespaceAnswer | LanceNamespaceError]:
         """Commit changes; one response or error for each."""
         ...
 
@@ -107,7 +107,7 @@ class InProcessBackend:
                 answer = self.namespace.change(operation, request, idempotency_key=idempotency_key)
             else:
                 call = self.namespace.prepare(operation, request, idempotency_key=idempotency_key)
-                [answer] = self.namespace.commit([call])
+                [answer] = self.namespace.commit_calls([call])
         except LanceNamespaceError as error:
             answer = error
         except LanceCoreError as error:  # raised before or after the commit: the outcome is unknown

@@ -1,8 +1,8 @@
 """A call that changes the catalog, on its way from the route to the flip.
 
 `JsonCatalog.prepare` makes a `Call` of a request: the `Batch` that carries it out, and how the call is answered once
-that is committed. `JsonCatalog.commit` passes the batches of a group to `Committer.commit`, which decides each of them,
-and has each call answered from the verdict on its batch.
+that is committed. `JsonCatalog.commit_calls` passes the batches of a group to `Committer.decide`, which decides each of
+them, and has each call answered from the verdict on its batch.
 """
 
 from __future__ import annotations

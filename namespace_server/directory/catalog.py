@@ -252,13 +252,13 @@ class StoredCatalog:
                 raise
             return self.manifests.load_head(entry)
 
-    def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
-        """Commit batches as a group; see `Committer.commit`. Branches that begin get their ref files (M8)."""
+    def commit_batches(self, batches: Sequence[Batch]) -> list[PendingBatch]:
+        """Commit batches as a group; see `Committer.decide`. Branches that begin get their ref files (M8)."""
         self.start()
         chains = {chain for batch in batches for chain in chains_of(batch.operations) if chain[1] is not None}
         if chains:
             self._finish_removals(chains)
-        decided = self.committer.commit(batches)
+        decided = self.committer.decide(batches)
         if chains:
             decided = self._decide_again(decided)
         for pending in decided:
@@ -276,7 +276,7 @@ class StoredCatalog:
         again = [number for number, named in enumerate(chains) if named & deleted]
         if not again:
             return list(decided)
-        verdicts = dict(zip(again, self.committer.commit([decided[number].batch for number in again]), strict=True))
+        verdicts = dict(zip(again, self.committer.decide([decided[number].batch for number in again]), strict=True))
         return [verdicts.get(number, pending) for number, pending in enumerate(decided)]
 
     @staticmethod

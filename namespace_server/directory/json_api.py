@@ -222,12 +222,12 @@ class JsonCatalog:
             operations = (*operations, requests.keep_answer(record.operation, record.answer, self._rules))
         return Call(change_batch(record, operations), answers.answer_change)
 
-    def commit(self, calls: Sequence[Call[T]]) -> list[T | LanceNamespaceError]:
+    def commit_calls(self, calls: Sequence[Call[T]]) -> list[T | LanceNamespaceError]:
         """Commit calls as a group: each has its own verdict, and those that commit share a flip where possible.
 
         Blocking; returns one answer or error per call, in order.
         """
-        decided = self.catalog.commit([call.batch for call in calls])
+        decided = self.catalog.commit_batches([call.batch for call in calls])
         found: list[T | LanceNamespaceError] = []
         for call, pending in zip(calls, decided, strict=True):
             if isinstance(pending.verdict, Plan):
@@ -268,7 +268,7 @@ class JsonCatalog:
     def write(self, operation: str, request: Request, *, idempotency_key: str | None = None) -> Answer:
         """Commit one call, one of `WRITES`. Blocking. Raises the namespace errors of the operation."""
         call = self.prepare(operation, request, idempotency_key=idempotency_key)
-        [answer] = self.commit([call])
+        [answer] = self.commit_calls([call])
         if isinstance(answer, LanceNamespaceError):
             raise answer
         return self.with_storage_options(answer) if call.vends else answer
@@ -392,7 +392,7 @@ class JsonCatalog:
 
     def commit_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         """Commit a change of rows; see `namespace_server.data.port.Tables.commit`."""
-        [committed] = self.commit([self.prepare_change(staged, record)])
+        [committed] = self.commit_calls([self.prepare_change(staged, record)])
         if isinstance(committed, LanceNamespaceError):
             raise committed
         return committed

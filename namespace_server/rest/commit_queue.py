@@ -1,9 +1,11 @@
-"""The queue in front of `DirectoryNamespace.commit`.
+"""The queue in front of `DirectoryNamespace.commit_calls`.
 
 Calls that arrive while a group is committed form the next group. Before it is closed, it waits for the clients of the
 previous group, which were answered just now and often call again at once; otherwise two halves of the clients would
 take turns in groups half as large. It stops waiting as soon as they are all there, or when nothing arrives for some
 milliseconds.
+
+Behind it, in the threads that commit, a second queue lets the batches of several such groups share a flip: `FlipQueue`.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ for the GIL, and delay them by milliseconds."""
 class CommitQueue:
     """A bounded queue of calls and the threads that commit them.
 
-    `capacity` bounds the calls accepted and not yet answered, `group` those that share one `commit`. `wait` is for how
+    `capacity` bounds the calls accepted and not yet answered, `group` those of one `commit_calls`. `wait` is for how
     many seconds a group waits for one more call, while clients of the previous group have not called again. Belongs to
     the event loop that called `start`; all methods are called on it.
     """
@@ -87,7 +89,7 @@ class CommitQueue:
         for thread in self._threads:
             thread.start()
 
-    async def commit(self, call: Call[T]) -> T:
+    async def enqueue(self, call: Call[T]) -> T:
         """Commit one call and return its answer.
 
         Raises the call's own error, or `ServiceUnavailableError` (17) without doing anything if the queue is full or
@@ -147,21 +149,20 @@ class CommitQueue:
             job()
 
     def _commit_group(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting]) -> None:
-        work = partial(self._commit, [call for call, _, _ in group])
+        work = partial(self._results_of, [call for call, _, _ in group])
         contexts = [context for _, _, context in group if context is not None]
         results = self._tracing.commit_together(contexts, work) if self._tracing is not None and contexts else work()
         loop.call_soon_threadsafe(self._answer, loop, group, results)
 
-    def _commit(self, calls: list[Call[object]]) -> _Results:
+    def _results_of(self, calls: list[Call[object]]) -> _Results:
         try:
-            results = self._catalog.commit(calls)
+            results: _Results = self._catalog.commit_calls(calls)
+            if len(results) == len(calls):
+                return results
+            _log.error("a group of %d commits ended with %d results", len(calls), len(results))
         except BaseException:  # noqa: BLE001 - the flip may have happened; every waiting request needs an answer
             _log.exception("a group of %d commits ended without results", len(calls))
-            return [BatchUnknown(call.batch_uuid, "the commit ended without a result") for call in calls]
-        if len(results) != len(calls):
-            _log.error("a group of %d commits ended with %d results", len(calls), len(results))
-            return [BatchUnknown(call.batch_uuid, "the commit ended without a result") for call in calls]
-        return results
+        return [BatchUnknown(call.batch_uuid, "the commit ended without a result") for call in calls]
 
     def _answer(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: _Results) -> None:
         self._accepted -= len(group)

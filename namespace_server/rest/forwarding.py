@@ -152,7 +152,7 @@ class Forwarding:
         """Note that another server forwarded a change to this one."""
         self._peers.was_handed()
 
-    async def commit(self, scope: Scope, body: bytes, before: ForwardingResult) -> ForwardingResult:
+    async def hand_over(self, scope: Scope, body: bytes, before: ForwardingResult) -> ForwardingResult:
         """Forward a change to the server that commits at present. Without an answer it is to be committed here.
 
         `before` is its result so far.

@@ -145,7 +145,7 @@ class Commit:
             with service.bodies.hold(body.size):
                 for movable in (True, False):
                     if forwarding is not None:
-                        handed = await forwarding.commit(exchange.scope, body.data, handed)
+                        handed = await forwarding.hand_over(exchange.scope, body.data, handed)
                         if handed.answer is not None:
                             return _passed_on(service, handed, handed.answer)
                     try:

@@ -39,7 +39,7 @@ class CatalogPort(Protocol):
 
     @property
     def group_limit(self) -> int:
-        """The most calls that one `commit` carries out at once; of more it makes several."""
+        """The most calls that one `commit_calls` carries out at once; of more it makes several."""
         ...
 
     def newest(self) -> CatalogSnapshot:
@@ -84,7 +84,7 @@ class CatalogPort(Protocol):
         """Check a change of rows; no I/O. See `Tables.commit`."""
         ...
 
-    def commit(self, calls: Sequence[Call[T]]) -> Sequence[T | LanceNamespaceError]:
+    def commit_calls(self, calls: Sequence[Call[T]]) -> Sequence[T | LanceNamespaceError]:
         """Commit, one result per call. Blocking and thread-safe.
 
         An exception says nothing about the outcome; where it is known that nothing was done, a result says so (rule

@@ -248,7 +248,7 @@ class CatalogService:
 
     async def commit(self, call: Call[T]) -> T:
         """Commit one call. Raises the namespace errors of the operation."""
-        return await self._commits.commit(call)
+        return await self._commits.enqueue(call)
 
     async def with_storage_options(self, answer: Answer) -> Answer:
         """The answer about a new table, with storage options for the client."""

@@ -44,10 +44,10 @@ class LossyNamespace:
             self.keys.append(idempotency_key)
         return self.inner.prepare(operation, request, idempotency_key=idempotency_key)
 
-    def commit(self, calls: Sequence[Any]) -> Any:
+    def commit_calls(self, calls: Sequence[Any]) -> Any:
         lost = self.lose > 0
         self.lose -= lost
-        answers = self.inner.commit(calls) if self.forward or not lost else []
+        answers = self.inner.commit_calls(calls) if self.forward or not lost else []
         if lost:
             raise self.failure()
         return answers

@@ -182,7 +182,7 @@ def test_a_manifest_that_many_batches_need_is_read_once(counted: Ground) -> None
         bodies = [{"operations": [counted.transaction(["g", f"t{many}"], rows(n, n + 1))]} for n in range(many)]
         calls = [other.namespace.prepare("batch_commit_tables", body) for body in bodies]
         with store_of(counted).measure() as cost:
-            answers = other.namespace.commit(calls)
+            answers = other.namespace.commit_calls(calls)
         assert not any(isinstance(answer, Exception) for answer in answers)
         costs.append(cost.by_verb["get"])
     assert costs[0] == costs[1]

@@ -35,7 +35,7 @@ def lose() -> None:
 
 def tear() -> None:
     """A batch of several tables is committed as two, one after the other."""
-    commit = DirectoryNamespace.commit
+    commit = DirectoryNamespace.commit_calls
 
     def torn(self: DirectoryNamespace, calls: Sequence[Call]) -> list[Any]:
         return [answer for call in calls for answer in commit_one(self, call)]
@@ -54,7 +54,7 @@ def tear() -> None:
         body = {**other.body, "results": [*one.body["results"], *other.body["results"]]}
         return [Answer(body, other.catalog_version)]
 
-    DirectoryNamespace.commit = torn
+    DirectoryNamespace.commit_calls = torn
 
 
 def double() -> None:
@@ -117,12 +117,12 @@ def misnumber() -> None:
 
 def refuse() -> None:
     """Every batch is answered as a conflict, although it is committed."""
-    commit = DirectoryNamespace.commit
+    commit = DirectoryNamespace.commit_calls
 
     def denied(self: DirectoryNamespace, calls: Sequence[Call]) -> list[Any]:
         return [ConcurrentModificationError("refused") for _ in commit(self, calls)]
 
-    DirectoryNamespace.commit = denied
+    DirectoryNamespace.commit_calls = denied
 
 
 DEFECTS: dict[str, Callable[[], None]] = {

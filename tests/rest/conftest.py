@@ -137,7 +137,7 @@ class EchoCatalog:
     def answered(self, record: ChangeRecord) -> None:
         return None
 
-    def commit(self, calls: Sequence[EchoCall]) -> list[Answer | LanceNamespaceError]:
+    def commit_calls(self, calls: Sequence[EchoCall]) -> list[Answer | LanceNamespaceError]:
         self.entered.release()
         assert self.gate.wait(30)
         self.groups.append(list(calls))

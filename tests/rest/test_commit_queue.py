@@ -39,9 +39,9 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             echo_catalog.gate.clear()
-            first = asyncio.create_task(commits.commit(call(echo_catalog, 0)))
+            first = asyncio.create_task(commits.enqueue(call(echo_catalog, 0)))
             await until_entered(echo_catalog)
-            rest = [asyncio.create_task(commits.commit(call(echo_catalog, n))) for n in range(1, 5)]
+            rest = [asyncio.create_task(commits.enqueue(call(echo_catalog, n))) for n in range(1, 5)]
             await asyncio.sleep(0)
             echo_catalog.gate.set()
             answers = await asyncio.gather(first, *rest)
@@ -59,7 +59,7 @@ class TestCommitQueue:
             commits = await self._started(echo_catalog)
 
             async def client(n: int) -> None:
-                await commits.commit(call(echo_catalog, n))
+                await commits.enqueue(call(echo_catalog, n))
                 time.sleep(0.001)  # noqa: ASYNC251 - time for the other thread to be the first
                 events.append("answered")
 
@@ -80,7 +80,7 @@ class TestCommitQueue:
 
             async def client(*calls: int) -> None:
                 for n in calls:
-                    await commits.commit(call(echo_catalog, n))
+                    await commits.enqueue(call(echo_catalog, n))
                     for _ in range(iterations):  # the way to the client and back
                         await asyncio.sleep(0)
 
@@ -99,9 +99,9 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             echo_catalog.gate.clear()
-            busy = asyncio.create_task(commits.commit(call(echo_catalog, 0)))
+            busy = asyncio.create_task(commits.enqueue(call(echo_catalog, 0)))
             await until_entered(echo_catalog)
-            waiting = [asyncio.create_task(commits.commit(call(echo_catalog, n))) for n in (1, 2, 3)]
+            waiting = [asyncio.create_task(commits.enqueue(call(echo_catalog, n))) for n in (1, 2, 3)]
             await asyncio.sleep(0)
             echo_catalog.gate.set()
             await asyncio.gather(busy, *waiting)
@@ -114,7 +114,7 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             for n in range(3):
-                await commits.commit(call(echo_catalog, n))
+                await commits.enqueue(call(echo_catalog, n))
             await commits.close()
 
         asyncio.run(run())
@@ -125,9 +125,9 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog, group=3)
             echo_catalog.gate.clear()
-            tasks = [asyncio.create_task(commits.commit(call(echo_catalog, 0)))]
+            tasks = [asyncio.create_task(commits.enqueue(call(echo_catalog, 0)))]
             await until_entered(echo_catalog)
-            tasks += [asyncio.create_task(commits.commit(call(echo_catalog, n))) for n in range(1, 8)]
+            tasks += [asyncio.create_task(commits.enqueue(call(echo_catalog, n))) for n in range(1, 8)]
             await asyncio.sleep(0)
             echo_catalog.gate.set()
             await asyncio.gather(*tasks)
@@ -139,11 +139,11 @@ class TestCommitQueue:
     def test_each_member_has_its_own_verdict(self, echo_catalog: Any) -> None:
         async def run() -> list[Any]:
             commits = await self._started(echo_catalog)
-            echo_catalog.commit = lambda calls: [
+            echo_catalog.commit_calls = lambda calls: [
                 TableNotFoundError("t") if item.request["n"] % 2 else item for item in calls
             ]
             results = await asyncio.gather(
-                *(commits.commit(call(echo_catalog, n)) for n in range(4)), return_exceptions=True
+                *(commits.enqueue(call(echo_catalog, n)) for n in range(4)), return_exceptions=True
             )
             await commits.close()
             return results
@@ -154,13 +154,13 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog, capacity=2)
             echo_catalog.gate.clear()
-            waiting = [asyncio.create_task(commits.commit(call(echo_catalog, n))) for n in range(2)]
+            waiting = [asyncio.create_task(commits.enqueue(call(echo_catalog, n))) for n in range(2)]
             await until_entered(echo_catalog)
             with pytest.raises(ServiceUnavailableError, match="2 commits are waiting"):
-                await commits.commit(call(echo_catalog, 2))
+                await commits.enqueue(call(echo_catalog, 2))
             echo_catalog.gate.set()
             await asyncio.gather(*waiting)
-            assert (await commits.commit(call(echo_catalog, 3))).catalog_version == 8
+            assert (await commits.enqueue(call(echo_catalog, 3))).catalog_version == 8
             await commits.close()
 
         asyncio.run(run())
@@ -170,12 +170,12 @@ class TestCommitQueue:
         async def run() -> list[Any]:
             commits = await self._started(echo_catalog, group=2)
             echo_catalog.gate.clear()
-            waiting = [asyncio.create_task(commits.commit(call(echo_catalog, n))) for n in range(5)]
+            waiting = [asyncio.create_task(commits.enqueue(call(echo_catalog, n))) for n in range(5)]
             await until_entered(echo_catalog)
             closing = asyncio.create_task(commits.close())
             await asyncio.sleep(0)
             with pytest.raises(ServiceUnavailableError, match="shutting down"):
-                await commits.commit(call(echo_catalog, 9))
+                await commits.enqueue(call(echo_catalog, 9))
             echo_catalog.gate.set()
             await closing
             return await asyncio.gather(*waiting)
@@ -187,9 +187,9 @@ class TestCommitQueue:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             echo_catalog.gate.clear()
-            first = asyncio.create_task(commits.commit(call(echo_catalog, 0)))
+            first = asyncio.create_task(commits.enqueue(call(echo_catalog, 0)))
             await until_entered(echo_catalog)
-            leaving = asyncio.create_task(commits.commit(call(echo_catalog, 1)))
+            leaving = asyncio.create_task(commits.enqueue(call(echo_catalog, 1)))
             await asyncio.sleep(0)
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
@@ -210,8 +210,8 @@ class TestCommitQueue:
                 both.wait()
                 return list(calls)
 
-            echo_catalog.commit = meet
-            await asyncio.gather(*(commits.commit(call(echo_catalog, n)) for n in range(2)))
+            echo_catalog.commit_calls = meet
+            await asyncio.gather(*(commits.enqueue(call(echo_catalog, n)) for n in range(2)))
             await commits.close()
 
         asyncio.run(run())
@@ -224,17 +224,17 @@ class TestCommitQueue:
 
         async def run() -> None:
             commits = await self._started(echo_catalog)
-            commit = echo_catalog.commit
+            commit = echo_catalog.commit_calls
 
             def panic(_: Any) -> Any:
-                echo_catalog.commit = commit
+                echo_catalog.commit_calls = commit
                 raise Panic
 
-            echo_catalog.commit = panic
+            echo_catalog.commit_calls = panic
             with pytest.raises(BatchUnknown):
-                await commits.commit(call(echo_catalog, 0))
+                await commits.enqueue(call(echo_catalog, 0))
             async with asyncio.timeout(30):
-                await commits.commit(call(echo_catalog, 1))
+                await commits.enqueue(call(echo_catalog, 1))
                 await commits.close()
 
         asyncio.run(run())
@@ -243,9 +243,9 @@ class TestCommitQueue:
     def test_a_missing_verdict_is_an_unknown_outcome(self, echo_catalog: Any, result: list[int]) -> None:
         async def run() -> None:
             commits = await self._started(echo_catalog)
-            echo_catalog.commit = lambda _calls: result
+            echo_catalog.commit_calls = lambda _calls: result
             with pytest.raises(BatchUnknown) as caught:
-                await commits.commit(call(echo_catalog, 0))
+                await commits.enqueue(call(echo_catalog, 0))
             assert caught.value.detail == "batch-None"
             await commits.close()
 

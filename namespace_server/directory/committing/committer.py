@@ -51,8 +51,8 @@ logger = logging.getLogger(__name__)
 class Committer:
     """Commits batches in groups, without waiting for groups to form. Thread-safe.
 
-    `last_commit` is the time, by `time.monotonic`, at which the last call of `commit` ended; 0.0 before the first one.
-    The `observer` receives the steps, and the outcome of each batch.
+    `last_commit` is the time, by `time.monotonic`, at which the last call of `decide` ended; 0.0 before the first one.
+    The `observer` is told of the steps, and of what became of each batch.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Committer:
         self._observer = observer
         self.last_commit = 0.0
 
-    def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
+    def decide(self, batches: Sequence[Batch]) -> list[PendingBatch]:
         """Commit batches; returns when each has its verdict and its versions are promoted as far as possible.
 
         Batches are independent: each is all or nothing, and one's rejection never fails another. The verdict of a batch

@@ -14,7 +14,8 @@ class FlipQueue:
     """Lets one of the threads whose batches wait flip a group of at most `group_size`. Thread-safe.
 
     The others wait, and return as soon as their own batches are decided. What arrives during a flip forms the next
-    group, however many threads bring it; those of the last group come first that have to follow its flip.
+    group, however many threads bring it (in a server each brings a group of calls: `rest.commit_queue`); those of the
+    last group come first that have to follow its flip.
     """
 
     def __init__(self, group_size: int) -> None:

@@ -60,7 +60,7 @@ def newest_snapshot(catalog: StoredCatalog, chain: ChainKey) -> CatalogSnapshot:
         return snapshot
     top = above[chain][-1][1].version
     name = str(uuid.uuid4())
-    [adoption] = catalog.commit([Batch(name, (AdoptTableVersions(*chain),), request_hash=name)])
+    [adoption] = catalog.commit_batches([Batch(name, (AdoptTableVersions(*chain),), request_hash=name)])
     if isinstance(adoption.verdict, BatchUnknown | CatalogBusy):
         raise adoption.verdict
     adopted = catalog.table.current.top(*chain)

@@ -214,7 +214,7 @@ class Recovery:
             batches = self._unmanaged_manifests.recommits()
             if not batches:
                 return
-            for pending in self._committer.commit(batches):
+            for pending in self._committer.decide(batches):
                 error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
                 outcome = "committed" if error is None else f"not committed, kept in quarantine: {error}"
                 logger.warning("%s: %s", pending.batch.message, outcome)

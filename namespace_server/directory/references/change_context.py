@@ -42,7 +42,7 @@ class ChangeContext:
     def commit(self, operation: Operation) -> Recorded:
         """Commit an operation as a batch of its own. Raises the namespace error that is its verdict."""
         batch = self._batch(operation)
-        [pending] = self.catalog.commit([batch])
+        [pending] = self.catalog.commit_batches([batch])
         if not isinstance(pending.verdict, Plan):
             raise pending.verdict or BatchUnknown(batch.uuid, "it has no verdict")
         snapshot = pending.snapshot or self.catalog.table.current

@@ -132,6 +132,6 @@ def test_nobody_waits_for_a_thread_that_ended(tmp_path: Path, monkeypatch: pytes
     of_another = pending("b")
     committer._queue.add([of_another])
     with pytest.raises(Panic):
-        committer.commit([Batch("a", (), "hash")])
+        committer.decide([Batch("a", (), "hash")])
     assert of_another.decided
     assert isinstance(of_another.verdict, BatchUnknown)

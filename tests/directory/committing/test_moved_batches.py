@@ -38,7 +38,7 @@ def test_of_a_group_those_that_may_be_moved_are_given_up_and_the_others_committe
     server.catalog.table.peers.saw(OTHER)
     moved, stays = prepared(server, "t", movable=True), prepared(server, "u", movable=False)
     before = server.catalog.snapshot().version
-    verdicts = [pending.verdict for pending in server.catalog.committer.commit([moved, stays])]
+    verdicts = [pending.verdict for pending in server.catalog.committer.decide([moved, stays])]
     assert isinstance(verdicts[0], CommittedElsewhere)
     assert isinstance(verdicts[1], Plan)
     assert server.catalog.snapshot().version == before + 1
@@ -46,7 +46,7 @@ def test_of_a_group_those_that_may_be_moved_are_given_up_and_the_others_committe
 
 
 def test_nothing_is_given_up_while_this_server_is_the_one_that_commits(server: Ground) -> None:
-    [pending] = server.catalog.committer.commit([prepared(server, "t", movable=True)])
+    [pending] = server.catalog.committer.decide([prepared(server, "t", movable=True)])
     assert isinstance(pending.verdict, Plan)
 
 
@@ -63,7 +63,7 @@ def test_of_a_batch_that_is_given_up_after_a_lost_slot_nothing_is_left(
         return claim(*given)
 
     monkeypatch.setattr(table, "claim", lose)
-    [pending] = server.catalog.committer.commit([prepared(server, "t", movable=True)])
+    [pending] = server.catalog.committer.decide([prepared(server, "t", movable=True)])
     assert isinstance(pending.verdict, CommittedElsewhere)
     assert outcome_of(pending.verdict) == "nothing_done"
     server.catalog.committer.remove_failed_attempts()

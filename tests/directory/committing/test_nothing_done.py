@@ -117,7 +117,7 @@ def test_a_failure_of_the_commit_step_is_no_refusal(root: str, monkeypatch: pyte
 
         with monkeypatch.context() as broken:
             broken.setattr(type(namespace.catalog.table), "claim", claim)
-            [answer] = namespace.commit([call])
+            [answer] = namespace.commit_calls([call])
     assert isinstance(answer, BatchUnknown)
     assert outcome_of(answer) == "unknown"
     assert SECRET not in str(answer)
@@ -137,7 +137,7 @@ def test_what_is_refused_beside_a_commit_step_that_failed_stays_refused(
 
         with monkeypatch.context() as broken:
             broken.setattr(type(namespace.catalog.table), "claim", claim)
-            answers = namespace.commit(calls)
+            answers = namespace.commit_calls(calls)
     assert [outcome_of(answer) for answer in answers] == ["nothing_done", "unknown", "unknown"]
 
 

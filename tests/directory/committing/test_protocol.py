@@ -131,7 +131,7 @@ class TestP2AHeadIsComparedByIdentity:
         calls = [broken.namespace.prepare("batch_commit_tables", {"operations": [op]}) for op in (b3, b2)]
         once(faults, is_flip, lambda: rival.batch(winner))
 
-        rejected, rebased = broken.namespace.commit(calls)
+        rejected, rebased = broken.namespace.commit_calls(calls)
 
         assert isinstance(rejected, ConcurrentModificationError)
         assert rebased.body["results"][0]["commit_transaction"]["version"]["version"] == 3  # type: ignore[union-attr]
@@ -189,7 +189,7 @@ class TestP7VerdictsOnTheOverlayWait:
         second = broken.namespace.prepare("declare_table", {"id": ["g", "n"]})
         once(faults, is_flip, lambda: rival.make_namespace("g", "n"))
 
-        answers = broken.namespace.commit([first, second])
+        answers = broken.namespace.commit_calls([first, second])
 
         assert [type(answer).__name__ for answer in answers] == ["NamespaceAlreadyExistsError"] * 2
 
@@ -198,7 +198,7 @@ class TestP7VerdictsOnTheOverlayWait:
         second = broken.namespace.prepare("declare_table", {"id": ["g", "n"]})
         faults.fail(Fault.LOST_REQUEST, when=is_flip, times=1000)
 
-        answers = broken.namespace.commit([first, second])
+        answers = broken.namespace.commit_calls([first, second])
 
         assert [type(answer) for answer in answers] == [BatchUnknown, BatchUnknown]
 
@@ -209,7 +209,7 @@ class TestP7VerdictsOnTheOverlayWait:
         other = broken.namespace.prepare("declare_table", {"id": ["g", "n"]})
         faults.fail(Fault.LOST_REQUEST, when=is_flip, times=1000)
 
-        answers = broken.namespace.commit([rejected, other])
+        answers = broken.namespace.commit_calls([rejected, other])
 
         assert [type(answer).__name__ for answer in answers] == ["TableAlreadyExistsError", "BatchUnknown"]
 
@@ -268,7 +268,7 @@ def test_batches_of_one_group_have_their_own_verdicts(ground: Ground) -> None:
     ]
     before = ground.catalog.snapshot().version
 
-    answers = ground.namespace.commit(calls)
+    answers = ground.namespace.commit_calls(calls)
 
     kinds = [type(answer).__name__ for answer in answers]
     assert kinds == ["Answer", "TableAlreadyExistsError", "NamespaceNotFoundError", "Answer"]
@@ -284,7 +284,7 @@ def test_a_key_used_earlier_in_the_group_is_used(ground: Ground) -> None:
         for table in (person, city)
     ]
 
-    first, second = ground.namespace.commit(calls)
+    first, second = ground.namespace.commit_calls(calls)
 
     assert not isinstance(first, Exception)
     assert "'k1' was used for another request" in str(second)
@@ -316,7 +316,7 @@ def test_an_internal_error_in_one_batch_fails_that_batch_alone(ground: Ground, m
     ]
     monkeypatch.setattr(transactions, "_prepare", lambda *_: 1 // 0)
 
-    broken, fine = ground.namespace.commit(calls)
+    broken, fine = ground.namespace.commit_calls(calls)
 
     assert type(broken).__name__ == "InternalError"
     assert type(fine).__name__ == "Answer"
@@ -336,10 +336,10 @@ def test_an_internal_error_of_promotion_fails_the_batch_alone_that_builds_on_it(
     ]
     with monkeypatch.context() as failing:
         failing.setattr(Promoter, "_promote_one", lambda *_: 1 // 0)
-        on_top, apart = fresh.namespace.commit(calls)
+        on_top, apart = fresh.namespace.commit_calls(calls)
 
     assert isinstance(on_top, ServiceUnavailableError)
     assert "nothing was done" in str(on_top)
     assert type(apart).__name__ == "Answer"
-    fresh.namespace.commit(calls[:1])
+    fresh.namespace.commit_calls(calls[:1])
     assert fresh.ids(T) == [0, 1, 2, 3, 4]

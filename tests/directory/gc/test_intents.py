@@ -292,7 +292,7 @@ def test_renewals_that_come_together_share_a_flip(filled: Ground) -> None:
     before = filled.catalog.snapshot().version
     jobs = [str(uuid.uuid4()) for _ in range(5)]
     requests = [{"intent_id": job, "tables": [{"id": T}, {"id": U}]} for job in jobs]
-    filled.namespace.commit([filled.namespace.prepare("register_intent", request) for request in requests])
+    filled.namespace.commit_calls([filled.namespace.prepare("register_intent", request) for request in requests])
     assert filled.catalog.snapshot().version == before + 1
     assert {intent.intent for intent in filled.again().catalog.snapshot().intents()} == set(jobs)
 

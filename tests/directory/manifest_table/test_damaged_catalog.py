@@ -63,7 +63,7 @@ def test_a_cold_catalog_names_the_file_and_works_once_it_is_back(ground: Ground,
 def test_a_warm_catalog_that_meets_the_damage_of_a_newer_version(ground: Ground, kind: str) -> None:
     warm = ground.again()
     warm.catalog.snapshot()
-    ground.namespace.commit(  # more than stands inline in the next manifest: its row file has to be read
+    ground.namespace.commit_calls(  # more than stands inline in the next manifest: its row file has to be read
         [ground.namespace.prepare("create_namespace", {"id": ["big"], "properties": {"p": "x" * 40_000}})]
     )
     before = ground.catalog.snapshot().version
@@ -195,7 +195,7 @@ class TestOutcomes:
         cold = DirectoryNamespace(catalog=ground.again().catalog)
         calls = [cold.prepare("create_namespace", {"id": [name]}) for name in "xyz"]
         with damaged(ground.root, "empty manifest"):
-            answers = cold.commit(calls)
+            answers = cold.commit_calls(calls)
         assert [str(answer).split(": ")[:2] for answer in answers] == [
             [f"batch {call.batch_uuid}", "nothing was done"] for call in calls
         ]

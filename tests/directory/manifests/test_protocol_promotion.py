@@ -284,7 +284,7 @@ class TestS1DurableBeforeTheFlip:
         request = ground.stage(T, rows(3, 4))
         staged = Path("/" + request["create_table_version"]["manifest_path"])
         call = ground.namespace.prepare("batch_commit_tables", {"operations": [request]})
-        ground.namespace.commit([call])
+        ground.namespace.commit_calls([call])
         assert staged.exists()
 
         ground.namespace.clean_up([call])

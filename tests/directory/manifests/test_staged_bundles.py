@@ -73,7 +73,7 @@ class Scene:
         """A batch for each table, committed by one flip."""
         bodies = [{"operations": [operation]} for operation in self.appends(self.ground)]
         calls = [self.ground.namespace.prepare("batch_commit_tables", body) for body in bodies]
-        for answer in self.ground.namespace.commit(calls):
+        for answer in self.ground.namespace.commit_calls(calls):
             if isinstance(answer, BaseException):
                 raise answer
 

@@ -20,7 +20,7 @@ KEY = "monday"
 def send(ground: Ground, principal: str | None, *operations: dict[str, Any], key: str | None = KEY) -> dict[str, Any]:
     request = {"operations": list(operations)}
     call = ground.namespace.prepare("batch_commit_tables", request, idempotency_key=key, principal=principal)
-    [answer] = ground.namespace.commit([call])
+    [answer] = ground.namespace.commit_calls([call])
     if isinstance(answer, Exception):
         raise answer
     return answer.body
@@ -57,7 +57,7 @@ def test_in_one_group(ground: Ground) -> None:
         )
         for who, name in (("a", "x"), ("b", "y"), ("a", "x"))
     ]
-    answers = [answer.body["transaction_id"] for answer in ground.namespace.commit(calls)]  # type: ignore[union-attr]
+    answers = [answer.body["transaction_id"] for answer in ground.namespace.commit_calls(calls)]  # type: ignore[union-attr]
 
     assert answers[0] == answers[2] != answers[1]
 
@@ -98,7 +98,7 @@ def commit(ground: Ground, *operations: dict[str, Any], times: int = 1, key: str
     """Commit copies of a batch in one group; the catalog version that each was told."""
     request = {"operations": list(operations)}
     calls = [ground.namespace.prepare("batch_commit_tables", request, idempotency_key=key) for _ in range(times)]
-    answers = ground.namespace.commit(calls)
+    answers = ground.namespace.commit_calls(calls)
     assert all(isinstance(answer, Answer) for answer in answers), answers
     return [answer.catalog_version for answer in answers if isinstance(answer, Answer)]
 

@@ -280,7 +280,7 @@ def test_what_was_acknowledged_before_the_drop_comes_back(ground: Ground, change
     operation = ground.transaction(T, rows(6, 9)) if change == "rows" else set_properties
     first = ground.namespace.prepare("batch_commit_tables", {"operations": [operation]}).batch
     drop = ground.namespace.prepare("drop_namespace", {"id": ["g"], "behavior": "Cascade"}).batch
-    ground.catalog.commit([first, drop])
+    ground.catalog.commit_batches([first, drop])
     ground.call("undrop_namespace", id=["g"])
     found = described(ground, T)
     assert (ground.ids(T), found["properties"]) == (
@@ -301,7 +301,7 @@ def test_of_two_undrops_the_second_finds_nothing(
     else:
         ground.call("drop_namespace", id=["g"], behavior="Cascade")
     batches = [ground.namespace.prepare(call, {"id": object_id}).batch for _ in range(2)]
-    first, second = ground.catalog.commit(batches)
+    first, second = ground.catalog.commit_batches(batches)
     assert not isinstance(first.verdict, Exception)
     assert type(second.verdict) is error, second.verdict
     with pytest.raises(error, match="cannot come back"):
@@ -422,7 +422,7 @@ def test_a_batch_does_not_drop_what_it_brings_back(ground: Ground) -> None:
     ground.call("drop_table", id=T)
     both = [ground.namespace.prepare(name, {"id": T}).batch for name in ("undrop_table", "drop_table")]
     batch = replace(both[0], operations=(*both[0].operations, *both[1].operations))
-    [pending] = ground.catalog.commit([batch])
+    [pending] = ground.catalog.commit_batches([batch])
     assert "drop a table that it brings back" in str(pending.verdict)
     ground.call("undrop_table", id=T)
     assert ground.ids(T) == list(range(6))

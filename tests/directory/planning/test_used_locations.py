@@ -145,7 +145,7 @@ class TestDrop:
         ground.batch(*create(ground))
         before = ground.catalog.snapshot().version
         call = ground.namespace.prepare("drop_table", {"id": T})
-        ground.namespace.commit([call])
+        ground.namespace.commit_calls([call])
 
         history = ground.read("list_catalog_versions")["versions"]
         [dropping] = [entry for entry in history if entry["version"] == before + 1]
@@ -161,7 +161,7 @@ class TestDrop:
         ground.catalog.snapshot()
         other.make_namespace("first")  # the flip is lost to it and planned again
 
-        ground.namespace.commit([call])
+        ground.namespace.commit_calls([call])
 
         assert len(tombstones(ground.catalog.snapshot())) == 1
 
@@ -299,7 +299,7 @@ class TestTogether:
             ground.namespace.prepare("declare_table", {"id": T, "location": PLACE}),
         ]
 
-        dropped, declared = ground.namespace.commit(calls)
+        dropped, declared = ground.namespace.commit_calls(calls)
 
         assert not isinstance(dropped, Exception)
         assert isinstance(declared, InvalidInputError)

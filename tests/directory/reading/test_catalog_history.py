@@ -30,7 +30,7 @@ def test_a_batch_tells_its_operations_in_order_and_its_principal(ground: Ground)
             {"deregister_table": {"id": TABLE}},
         ]
     }
-    [_] = ground.namespace.commit([ground.namespace.prepare("batch_commit_tables", request, principal="ada")])
+    [_] = ground.namespace.commit_calls([ground.namespace.prepare("batch_commit_tables", request, principal="ada")])
 
     [version] = newest(ground)
 
@@ -78,7 +78,7 @@ def test_of_many_operations_the_first_are_told_and_all_are_counted(ground: Groun
 
 def test_batches_of_one_group_are_told_apart(ground: Ground) -> None:
     calls = [ground.namespace.prepare("create_namespace", {"id": [name]}, principal=name) for name in ("x", "y")]
-    ground.namespace.commit(calls)
+    ground.namespace.commit_calls(calls)
 
     [version] = newest(ground)
 

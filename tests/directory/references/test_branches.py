@@ -174,7 +174,7 @@ class TestCreate:
             ground.namespace.prepare("batch_commit_tables", {"operations": [ground.transaction(T, rows(8, 9))]}),
             ground.namespace.prepare("create_table_branch", {"id": T, "name": "dev"}),
         ]
-        answers = ground.namespace.commit(calls)
+        answers = ground.namespace.commit_calls(calls)
         assert not any(isinstance(answer, LanceNamespaceError) for answer in answers)
         assert ground.head(T, "dev") == ground.head(T) == 3
 

@@ -276,8 +276,8 @@ def test_a_rejection_that_concerns_no_deleted_branch_is_decided_once(
     ground.make_namespace("g")
     ground.make_table("g", "t")
     ground.call("create_table_branch", id=T, name="dev")
-    commit, groups = ground.catalog.committer.commit, []
-    monkeypatch.setattr(ground.catalog.committer, "commit", lambda group: groups.append(len(group)) or commit(group))
+    commit, groups = ground.catalog.committer.decide, []
+    monkeypatch.setattr(ground.catalog.committer, "decide", lambda group: groups.append(len(group)) or commit(group))
     with pytest.raises(TableBranchAlreadyExistsError):
         ground.call("create_table_branch", id=T, name="dev")
     assert groups == [1]

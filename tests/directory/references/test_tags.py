@@ -505,14 +505,14 @@ class TestRaces:
                     dataset.tags.create("v", 3)
 
         go_on = store.before(meanwhile)
-        commit = held.catalog.commit
+        commit = held.catalog.commit_batches
 
         def note_flip(batches: Any) -> Any:
             decided = commit(batches)
             flipped.append(True)
             return decided
 
-        monkeypatch.setattr(held.catalog, "commit", note_flip)
+        monkeypatch.setattr(held.catalog, "commit_batches", note_flip)
         held.namespace.change("delete_table_tag", {"id": T, "tag": "v"})
         assert meanwhile not in store._hooks, "it was not held"
         assert {name: found["version"] for name, found in dataset.tags.list().items()} == (
@@ -580,14 +580,14 @@ class TestUnderAKey:
         self, ground: Ground, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The file of the tag is there, and its record is not yet."""
-        commit, written = ground.catalog.commit, threading.Event()
+        commit, written = ground.catalog.commit_batches, threading.Event()
 
         def commit_late(batches: Any) -> Any:
             written.set()
             time.sleep(0.2)
             return commit(batches)
 
-        monkeypatch.setattr(ground.catalog, "commit", commit_late)
+        monkeypatch.setattr(ground.catalog, "commit_batches", commit_late)
         with ThreadPoolExecutor(1) as threads:
             first = threads.submit(change, ground, "create_table_tag", "one", 1)
             assert written.wait(10)

@@ -199,7 +199,7 @@ class TestOfABatch:
 
     def test_a_batch_that_was_rejected_leaves_no_transaction(self, ground: Ground) -> None:
         call = ground.namespace.prepare("create_namespace", {"id": ["g"]})
-        [answer] = ground.namespace.commit([call])
+        [answer] = ground.namespace.commit_calls([call])
         assert isinstance(answer, LanceNamespaceError)
         with pytest.raises(TransactionNotFoundError):
             describe(ground, call.batch_uuid)
