@@ -1,6 +1,7 @@
-"""Generate from `openapi/lance-namespace.yaml`: the Python client, and the JSON document that the server serves.
+"""Generate from `openapi/lance-namespace.yaml`: the Python client, and two files of the server.
 
-The JSON has the bodies of `openapi/examples.yaml` as examples.
+These are the JSON document that it serves, with the bodies of `openapi/examples.yaml` as examples, and the fields that
+requests of the catalog may have, by operation.
 
 With `--check` nothing is written: the files that differ are listed, and the exit status is 1 if there are any.
 """
@@ -11,19 +12,25 @@ import argparse
 import filecmp
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 OPENAPI = ROOT / "openapi"
 DOCUMENT = ROOT / "namespace_server" / "rest" / "openapi.json"
+FIELDS = ROOT / "namespace_server" / "directory" / "model" / "promised_fields.py"
 PACKAGE = "lance_namespace_server_client"
+NOT_OF_THE_CATALOG = frozenset({"Rows", "Query", "Schema", "Index", "Health"})
+"""Tags of operations whose requests the catalog does not read."""
+EVERYWHERE = frozenset({"identity", "context"})
 
 
 def generate(spec: Path, config: Path, target: Path) -> None:
@@ -95,6 +102,47 @@ def document(spec: Path, examples: Path) -> bytes:
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
+def promised_fields(spec: Path) -> bytes:
+    """The Python module that has the fields of each operation of the catalog: in its body, its query or its path."""
+    found = yaml.safe_load(spec.read_text())
+    schemas = found["components"]["schemas"]
+    fields: dict[str, set[str]] = {}
+    for operation in (each for item in found["paths"].values() for each in item.values()):
+        if NOT_OF_THE_CATALOG.isdisjoint(operation["tags"]):
+            name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation["operationId"]).lower()
+            body = _resolved(found, operation.get("requestBody", {})).get("content", {}).get("application/json", {})
+            fields[name] = {*EVERYWHERE, *_resolved(found, body.get("schema", {})).get("properties", ())}
+            parameters = [_resolved(found, each) for each in operation.get("parameters", ())]
+            fields[name] |= {each["name"] for each in parameters if each["in"] in {"query", "path"}} - {"delimiter"}
+    fields["list_all_tables"] |= {"id", "delimiter"}  # the id of a database, and how the names in the answer are joined
+    for name, schema in schemas["CommitTableOperation"]["properties"].items():
+        fields[name] = set(_resolved(found, schema)["properties"])  # in a batch
+    lines = [f"{name!r}: frozenset({{{str(sorted(own))[1:-1]}}})," for name, own in sorted(fields.items())]
+    text = "\n".join([FIELDS_HEAD, *lines, "}", '"""By the names of the operations."""', ""])
+    ruff = [str(Path(sys.executable).parent / "ruff"), "format", "--stdin-filename", str(FIELDS), "-"]
+    return subprocess.run(ruff, check=True, input=text.encode(), stdout=subprocess.PIPE).stdout
+
+
+FIELDS_HEAD = '''"""The fields that requests of the catalog may have. Written by `scripts/generate_client.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+FIELDS: Final[Mapping[str, frozenset[str]]] = {'''
+
+
+def _resolved(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """What a node refers to, or the node itself."""
+    while "$ref" in node:
+        found: Any = document
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        node = found
+    return node
+
+
 def differences(expected: Path, found: Path) -> Iterator[str]:
     """Names of the files below `expected` and `found` that are not the same in both."""
     names = {path.relative_to(root) for root in (expected, found) for path in root.rglob("*") if path.is_file()}
@@ -119,16 +167,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         fresh = Path(directory) / PACKAGE
         generate(OPENAPI / "lance-namespace.yaml", OPENAPI / "generator.yaml", fresh)
-        served = document(OPENAPI / "lance-namespace.yaml", OPENAPI / "examples.yaml")
+        spec = OPENAPI / "lance-namespace.yaml"
+        of_the_server = {DOCUMENT: document(spec, OPENAPI / "examples.yaml"), FIELDS: promised_fields(spec)}
         if check:
             stale = list(differences(fresh, current))
-            if DOCUMENT.read_bytes() != served:
-                stale.append(f"{DOCUMENT.relative_to(ROOT)}: differs")
-            print("\n".join(stale) or f"{PACKAGE} and {DOCUMENT.name} are current")
+            differ = [path for path, data in of_the_server.items() if not path.is_file() or path.read_bytes() != data]
+            stale += [f"{path.relative_to(ROOT)}: differs" for path in differ]
+            print("\n".join(stale) or f"{PACKAGE}, {DOCUMENT.name} and {FIELDS.name} are current")
             return 1 if stale else 0
         shutil.rmtree(current, ignore_errors=True)
         shutil.copytree(fresh, current)
-        DOCUMENT.write_bytes(served)
+        for path, data in of_the_server.items():
+            path.write_bytes(data)
     return 0
 
 

@@ -27,7 +27,6 @@ from namespace_server.directory.manifests.stored_versions import key_above
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
-from namespace_server.directory.model.known_fields import check_fields
 from namespace_server.directory.model.limits import check_idempotency_key
 from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
 from namespace_server.directory.model.request_fields import Request
@@ -137,7 +136,7 @@ class JsonCatalog:
                 not changed since and the answer depends on nothing else, and is put there.
         """
         request_fields.check_common(request, self._rules.limits)
-        check_fields(operation, request)
+        request_fields.check_fields(operation, request)
         if operation == "describe_catalog_version":
             at = request_fields.integer(request, "version", required=True)
         if at is not None:
@@ -244,7 +243,7 @@ class JsonCatalog:
 
         Blocking, for as long as storage takes; thread-safe. Raises the namespace errors of the operation.
         """
-        check_fields(operation, request)
+        request_fields.check_fields(operation, request)
         notes = request_fields.string_map(request, "context", self._rules.limits)
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)

@@ -14,7 +14,6 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from namespace_server.directory.model import intent_requests, requests
 from namespace_server.directory.model.errors import shown
-from namespace_server.directory.model.known_fields import check_fields
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
@@ -37,7 +36,15 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
-from namespace_server.directory.model.request_fields import OBJECTS, Request, check_common, located, names, objects
+from namespace_server.directory.model.request_fields import (
+    OBJECTS,
+    Request,
+    check_common,
+    check_fields,
+    located,
+    names,
+    objects,
+)
 from namespace_server.directory.model.requests import RequestRules
 
 _Reader = Callable[[Request, RequestRules], RequestedOperation]
@@ -47,7 +54,7 @@ def _by_name(readers: Mapping[type[RequestedOperation], _Reader]) -> dict[str, _
     return {kind.name: read for kind, read in readers.items()}
 
 
-_IN_BATCHES: Final = _by_name(
+IN_BATCHES: Final = _by_name(
     {
         DeclareTable: requests.declare_table,
         CreateTableVersion: requests.create_table_version,
@@ -63,6 +70,7 @@ _IN_BATCHES: Final = _by_name(
         EndIntent: intent_requests.end_intent,
     }
 )
+"""The readers of the operations of a batch, by name."""
 _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} | _by_name(
     {
         CreateNamespace: requests.create_namespace,
@@ -98,8 +106,8 @@ def batch_operations(request: Request, rules: RequestRules) -> tuple[RequestedOp
     parsed: list[RequestedOperation] = []
     for index, item in enumerate(operations):
         given = [name for name, value in item.items() if value is not None]
-        if len(given) != 1 or given[0] not in _IN_BATCHES:
-            known = ", ".join(_IN_BATCHES)
+        if len(given) != 1 or given[0] not in IN_BATCHES:
+            known = ", ".join(IN_BATCHES)
             raise InvalidInputError(f"operations[{index}]: expected exactly one of {known}; found {names(given)}")
         body = item[given[0]]
         if not isinstance(body, OBJECTS):
@@ -107,7 +115,7 @@ def batch_operations(request: Request, rules: RequestRules) -> tuple[RequestedOp
         try:
             check_common(body, rules.limits)
             check_fields(given[0], body)
-            parsed.append(_IN_BATCHES[given[0]](body, rules))
+            parsed.append(IN_BATCHES[given[0]](body, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise located(f"operations[{index}].{given[0]}", error) from None
     return tuple(parsed)

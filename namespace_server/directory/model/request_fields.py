@@ -16,6 +16,7 @@ from namespace_server.directory.model import naming_rules
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.limits import MAX_INT64, Limits, is_int64, utf8_length
 from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.promised_fields import FIELDS
 
 Request = Mapping[str, object]
 T = TypeVar("T")
@@ -118,6 +119,11 @@ def check_common(request: Request, limits: Limits) -> None:
         raise InvalidInputError(f"identity: expected an object, found {shown(identity)}")
     text(identity, "api_key")
     text(identity, "auth_token")
+
+
+def check_fields(operation: str, request: Request) -> None:
+    """Refuse fields that requests of this operation do not have in the OpenAPI document; see `check_known`."""
+    check_known(request, FIELDS[operation], operation)
 
 
 def check_known(request: Request, known: frozenset[str], what: str) -> None:
