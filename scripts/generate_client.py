@@ -1,7 +1,7 @@
 """Generate from `openapi/lance-namespace.yaml`: the Python client, and two files of the server.
 
-These are the JSON document that it serves, with the bodies of `openapi/examples.yaml` as examples, and the fields that
-requests of the catalog may have, by operation.
+These are the JSON document that it serves, whose examples have their usual place, and the fields that requests of the
+catalog may have, by operation.
 
 With `--check` nothing is written: the files that differ are listed, and the exit status is 1 if there are any.
 """
@@ -83,22 +83,19 @@ def _edit(path: Path, *replacements: tuple[str, str]) -> None:
     path.write_text(text)
 
 
-def document(spec: Path, examples: Path) -> bytes:
-    """The OpenAPI document as JSON, with examples.
+def document(spec: Path) -> bytes:
+    """The OpenAPI document as JSON, with the body of each `x-example` beside its schema.
 
-    Raises `ValueError` for an example of no operation with a body, and for such an operation without one.
+    Raises `ValueError` for an example of an operation without a JSON body, and for such a body without one.
     """
     found = yaml.safe_load(spec.read_text())
-    bodies = {example["operation"]: example["body"] for example in yaml.safe_load(examples.read_text())}
-    for item in found["paths"].values():
-        for operation in item.values():
-            content = operation.get("requestBody", {}).get("content", {}).get("application/json")
-            if content is not None:
-                if operation["operationId"] not in bodies:
-                    raise ValueError(f"{examples}: expected an example of {operation['operationId']}, found none")
-                content["example"] = bodies.pop(operation["operationId"])
-    if bodies:
-        raise ValueError(f"{examples}: expected operations with a JSON body, found {sorted(bodies)}")
+    for operation in (each for item in found["paths"].values() for each in item.values()):
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        example = operation.pop("x-example", None)
+        if (content is None) != (example is None):
+            raise ValueError(f"{spec}: {operation['operationId']}: expected an example if it has a JSON body")
+        if content is not None:
+            content["example"] = example["body"]
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
@@ -168,7 +165,7 @@ def main() -> int:
         fresh = Path(directory) / PACKAGE
         generate(OPENAPI / "lance-namespace.yaml", OPENAPI / "generator.yaml", fresh)
         spec = OPENAPI / "lance-namespace.yaml"
-        of_the_server = {DOCUMENT: document(spec, OPENAPI / "examples.yaml"), FIELDS: promised_fields(spec)}
+        of_the_server = {DOCUMENT: document(spec), FIELDS: promised_fields(spec)}
         if check:
             stale = list(differences(fresh, current))
             differ = [path for path, data in of_the_server.items() if not path.is_file() or path.read_bytes() != data]
