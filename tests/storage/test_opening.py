@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import StorageError
+from lance_core.storage import opening
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.opening import open_store, shown_uri
@@ -36,6 +37,13 @@ def test_paths_and_file_uris_are_the_same_store(tmp_path: Path) -> None:
 def test_relative_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert open_store("catalog").uri == f"file://{tmp_path}/catalog"
+
+
+def test_a_scheme_without_a_bucket_of_its_own_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not opened as another service."""
+    monkeypatch.setattr(opening, "BUCKETS", {**opening.BUCKETS, "oss": "oss"})
+    with pytest.raises(StorageError, match="oss://bucket/prefix: no object storage service oss"):
+        open_store("oss://bucket/prefix")
 
 
 def test_a_memory_name_is_one_store_in_the_process() -> None:

@@ -1,7 +1,7 @@
 """Verification: findings on storage for the operations of a batch, made before it is planned.
 
-Each kind of operation has its checks: `staged_manifests`, `added_files`, `table_references`, `chosen_locations`.
-What must be durable before the flip is synced (S1). Nothing is written.
+Each kind of operation has its checks: `staged_manifests`, `added_files`, `table_references`, `chosen_locations`,
+`allowed_locations`, `dropped_tables`. What must be durable before the flip is synced (S1). Nothing is written.
 """
 
 from __future__ import annotations
