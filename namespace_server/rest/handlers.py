@@ -152,7 +152,7 @@ class Commit:
                         call = await service.prepare(
                             operation, body, handed.caller, movable=movable and not handed.do_not_forward
                         )
-                        committed = await service.commit(call)
+                        committed = await service.commits.enqueue(call)
                         break
                     except CommittedElsewhere as error:
                         if forwarding is None:  # the server that handed it to this one finds the other

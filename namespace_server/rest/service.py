@@ -97,7 +97,7 @@ class CatalogService:
         # One worker is enough where promotion is a link. On remote stores one flips, some promote what was flipped
         # before, and the others bring what arrives meanwhile.
         workers, wait = (1, _LOCAL_WAIT) if namespace.local else (_REMOTE_COMMITTERS, _REMOTE_WAIT)
-        self._commits = CommitQueue(
+        self.commits = CommitQueue(
             namespace,
             workers=workers,
             capacity=self.limits.queue_capacity,
@@ -126,7 +126,7 @@ class CatalogService:
         return ServerState(
             catalog=self.namespace.state(),
             read_only=self.read_only.is_on(),
-            queued=self._commits.accepted,
+            queued=self.commits.accepted,
             queue_capacity=self.limits.queue_capacity,
             pools={} if self._data is None else self._data.pools,
             jobs=self.namespace.background.states(),
@@ -149,7 +149,7 @@ class CatalogService:
         """Accept changes, on the running event loop."""
         if self.access_log is not None:
             self.access_log.start()
-        self._commits.start()
+        self.commits.start()
         self.namespace.start()
         if self.limits.data.preload:
             self.data.load()
@@ -158,7 +158,7 @@ class CatalogService:
         """Finish the changes that were accepted, end work on rows, then release the catalog."""
         if self._data is not None:
             await self._data.close()
-        await self._commits.close()
+        await self.commits.close()
         if self._forwarding is not None:
             await self._forwarding.close()
         await asyncio.to_thread(self._readers.shutdown, cancel_futures=True)
@@ -246,10 +246,6 @@ class CatalogService:
         self._forwarding.was_handed()
         return None
 
-    async def commit(self, call: Call[T]) -> T:
-        """Commit one call. Raises the namespace errors of the operation."""
-        return await self._commits.enqueue(call)
-
     async def with_storage_options(self, answer: Answer) -> Answer:
         """The answer about a new table, with storage options for the client."""
         if not self.namespace.vends:
@@ -258,7 +254,7 @@ class CatalogService:
 
     async def _commit_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         """Commit a change of rows; see `Tables.commit`."""
-        return await self.commit(self.namespace.prepare_change(staged, record))
+        return await self.commits.enqueue(self.namespace.prepare_change(staged, record))
 
     async def change(self, operation: str, body: EncodedBody, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
