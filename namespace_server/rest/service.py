@@ -212,9 +212,9 @@ class CatalogService:
     async def prepare(
         self, operation: str, body: EncodedBody, caller: Caller, *, movable: bool = False
     ) -> Call[Answer]:
-        """The call that a body asks for; a large one is read in a thread. Raises `InvalidInputError` and others.
+        """The call that the catalog's `prepare` makes of a body; of a large one in a thread. Raises as that does.
 
-        `movable`: see `Batch`.
+        `movable`: another server may be asked to commit it, if there is forwarding; see `Batch`.
         """
 
         def prepare() -> Call[Answer]:

@@ -9,4 +9,7 @@ schemas            Merge and Project
 config             UpdateConfig
 tables             Restore, ReserveFragments and UpdateBases
 write_ahead_log    UpdateMemWalState
+
+`commit.prepare` asks for each version that was committed meanwhile. A manifest that a client built itself is not judged
+here: whether it descends from the head is found by `transaction.lineage`.
 """
