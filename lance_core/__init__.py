@@ -7,14 +7,13 @@ versions        finds, lists and reads the committed versions of a table or bran
 table_files     reads manifests of a table or branch, reads and writes its deletion files
 stated_files    compares files with what a transaction says of them
 data            encodes and decodes rows through pylance
-stated_files    compares files with what a transaction says of them
 commit/         commits a transaction to one table or branch
 tables/         tables as users see them: open, history, branches, tags, clones
 compaction/     prepares transactions that rewrite fragments into fewer, larger ones
 cleanup/        which files of a table no version needs
 proto/          the generated messages of the format
 errors          all exceptions of this package
-amounts         amounts as people read them
+amounts         sizes as texts
 lazy_names      names of a package that are imported when they are first used
 
 A package imports only packages above it in this list, and `errors`.

@@ -23,7 +23,6 @@ wire                request and response types, and the exceptions for error res
 history             the versions of the catalog, and what made them
 names               names of namespaces and tables
 display             results as text and HTML
-tracing             traces of programs: spans, and headers that hand a trace on
 results, errors     results and exceptions
 error_codes         error codes of the specification
 tracing             spans and trace headers, where the program uses the SDK of OpenTelemetry

@@ -11,7 +11,6 @@ session      one server under test: its capabilities, the namespace of the kit, 
 trial        what one check works with: its own namespace, tables and clients
 staging      a namespace that keeps the commits of pylance instead of sending them
 storage      stock clients that open the location of a table themselves
-staging      keeps the commits of a client of pylance instead of sending them
 checks       the checks, one module for each kind of object
 runner       runs checks, gives results
 report       results as text, and the exit status

@@ -13,7 +13,7 @@ batch_operations  operations of a batch about one table, and their JSON
 descriptions      operations of the engine from uncommitted results of pylance
 requests          parts of requests: expressions, paths of fields, types, the clauses of a merge
 arrow             rows as bytes and in memory
-sql               what is checked of SQL expressions before pylance reads them
-errors            exceptions
+sql               checks of SQL expressions before pylance parses them
 pylance_errors    errors of pylance as errors of the call
+errors            exceptions
 """

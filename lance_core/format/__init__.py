@@ -1,7 +1,6 @@
 """The Lance table format: encodes and decodes its files and names. Pure: no module does I/O.
 
 manifest      manifest files
-decoding      decodes messages of clients, within a bound on their number
 outline       manifests whose fragments stay encoded
 features      feature flags that readers and writers must know
 naming        names and keys of all files of a table
@@ -9,9 +8,6 @@ refs          reference files of tags and branches
 deletion      deletion files
 bitmaps       Roaring bitmaps
 arrow_file    the decompressed size of an Arrow IPC file
-footer        the end of a data file: its rows and columns
-string_file   data files of a few rows of strings
-blobs         columns of blobs
 schema        which columns a data file has for given schema fields
 blobs         columns whose bytes lie apart from the others of a data file
 footer        the end of a data file: its rows, its columns and their types

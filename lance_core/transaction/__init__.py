@@ -20,5 +20,5 @@ stamps             row ids and row versions for the fragments of one commit
 row_ids            encodes and decodes row ids and row versions
 reachable          the files that a transaction adds
 lineage            whether a manifest descends from a given head
-readings           what the numbers of a transaction mean, by the version that its writer read
+readings           the meaning of a transaction, by the version that its writer read (P12)
 """

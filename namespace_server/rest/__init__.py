@@ -3,34 +3,30 @@
 What a request means and whether it may happen is decided in `namespace_server.directory`. Here bytes become requests
 and answers become bytes.
 
-    routers            the routes: `routers.operations` has one row for each operation, and its class of handlers
-    handlers           what routes do with a request, one class for each kind of operation
-    routing            how a route is declared, FastAPI, and the fast path in front of it
-    exchange           one request and what its parts say
-    middleware         request ids, the error handler, hosts and origins
-    client_address     the address of the client of a request, behind proxies too
-    request            the parts of a request
-        headers            pins, idempotency keys, ids, query parameters
-        ids                the objects that a path names, and those below the database of a request
-        body               reads bodies within bounds and decodes them
-        unread_body        what is left of a body when the request is refused before it was read
-        rows               rows in the body of a request
-        decoding           from the parts of a request to the request of an operation
-        limits             the bounds that every request is held to
-    service            what all routes share: the catalog, threads, the newest snapshot
-    data_service       operations on rows, admitted within bounds
-    forwarding         hands changes to the server that commits
+    routers         the routes: one table of the operations, health, documentation, operations that are not served
+    handlers        what routes do with a request, one class for each kind of operation
+    routing         how a route is declared, FastAPI, and the fast path in front of it
+    exchange        one request and what its parts say
+    middleware      request ids, the error handler, hosts and origins
+    request         the parts of a request
+        headers         catalog versions, idempotency keys, query parameters
+        body            reads bodies within bounds and decodes them
+        rows            rows in the body of a request
+        decoding        from the parts of a request to the request of an operation
+        limits          the bounds that every request is held to
+    service         what all routes share: the catalog, threads, the newest snapshot
+    data_service    operations on rows, admitted within bounds
+    forwarding      hands changes to the server that commits
     forwarding_result  the result of forwarding a change
-    own_address        the address of this machine for other servers
-    commit_queue       groups of changes and the threads that commit them
-    models             pydantic models: our additions to the published ones, query parameters
-    responses          headers and bodies of successes
-    errors             status and body of every failure
-    identity           API keys
-    key_file           files of API keys
-    wrong_keys         a bound on the wrong keys of one address
-    header_names       names of our headers
-    port               the catalog as this layer needs it
+    commit_queue    groups of changes and the threads that commit them
+    models          pydantic models: our additions to the published ones, query parameters
+    responses       headers and bodies of successes
+    errors          status and body of every failure
+    identity        API keys: `key_file` reads and writes them, `wrong_keys` bounds guesses
+    client_address  the address of the client of a request
+    own_address     the address of this machine for others
+    header_names    names of our headers
+    port            the catalog as this layer needs it
 
 A read of the catalog is also a line in the `READS` of `directory.reading.descriptions`, a change one in
 `directory.model.batch_requests`; which fields their requests may have is generated from the OpenAPI document.

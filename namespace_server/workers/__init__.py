@@ -3,7 +3,6 @@
 protocol        the messages of a control socket, and their framing
 worker_process  one worker process as the event loop sees it
 worker          what runs in that process
-fifos           ends waits for a FIFO where a file of a table was
 fork_server     the process that has loaded what workers need, and forks them
 starter         that process as the server sees it
 process_pool    a bounded pool of them

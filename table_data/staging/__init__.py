@@ -8,7 +8,7 @@ handles     read-only datasets on published and on unpublished versions
 rows        append, create, overwrite, delete, update
 matching    the rows that an update or a deletion changes
 sql_casts   values of expressions as the types of their columns
-overflow    arithmetic whose results have no place in their type
+overflow    arithmetic of expressions that must not wrap round
 row_sets    the rows of a version that a change replaces or deletes
 merge       upserts and other merges by key
 columns     new columns

@@ -16,6 +16,6 @@ shapes        what values have in common, and the type that holds all of them
 type_texts    types that users write
 schemas       schemas that users write
 written       rows as the texts that are read again, and as files
-row_writers   files of rows that are read again as the same values
+row_writers   writers of files of rows, by format
 refusals      what is wrong, by file and line
 """

@@ -52,7 +52,7 @@ class Committer:
     """Commits batches in groups, without waiting for groups to form. Thread-safe.
 
     `last_commit` is the time, by `time.monotonic`, at which the last call of `decide` ended; 0.0 before the first one.
-    The `observer` is told of the steps, and of what became of each batch.
+    The `observer` receives the steps, and the outcome of each batch.
     """
 
     def __init__(

@@ -13,8 +13,8 @@ mark                unreferenced files of tables
 lost_versions       versions whose manifest is missing, so that it is unknown what they need
 directories         which directories below the root belong to which table
 scan_state          what runs saw at each location, so that a later one looks where something changed
-plan                what goes, stored before the first deletion, and its removal object by object
-delete              deletes what stored plans name, those of runs that ended before too
+plan                what goes, stored before the first deletion
+delete              deletes what stored plans name
 report              what a run found and did, or would do: values, JSON and text
 
 What is garbage outside of tables is found by functions like `quarantine.find_quarantined`, which yield a `plan.Removal`

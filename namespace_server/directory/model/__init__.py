@@ -2,27 +2,20 @@
 
 object_ids        the texts of the ids of namespaces, tables, versions and records
 naming_rules      checks of names and of locations of tables
-retention         how long versions are kept, as tables and namespaces say
 root_layout       the catalog's own keys below its root
 operations        the typed operations that a batch consists of
 request_fields    the fields of JSON requests, with their types
-promised_fields   which fields each request may have; generated from the OpenAPI document
 requests          single operations of JSON requests; checks form only
-intent_requests   requests about intents
-note_requests     the actions of a request that notes properties on a transaction
 batch_requests    the operations of calls that commit a batch
 staged_operations operations from work on rows, which come from a worker
 entries           the entries of the catalog: namespaces, tables, versions, batch records
-collector_rows    the rows that say what may be removed: the collector's own, pins, intents
 history           a batch in the history of the catalog
-notes             properties that clients note on a committed transaction
 results           the answers of operations: their form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
-intents           the files and versions that intents keep, by one snapshot
 overlay           changes laid over a snapshot
 persistent        immutable collections underneath: of entries, of names, of the versions of a branch
-known_fields      the fields that a request of each operation may have
+promised_fields   which fields each request may have; generated from the OpenAPI document
 intent_requests   requests about intents
 note_requests     requests that note properties on a transaction; `notes`: these properties
 collector_rows    rows that say what may be removed: the collector's own, pins, intents

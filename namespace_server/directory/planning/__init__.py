@@ -7,11 +7,10 @@ promoted_rows         rows that need their canonical names before a batch can be
 namespaces_and_tables operations on namespaces and tables
 table_versions        operations on table versions: create, delete, assert
 transactions          the commit of a transaction onto the head
-freshness             a commit names fresh files, or live ones (G2)
-undrop                the return of what was dropped
 references            operations on branches and tags
-pins                  catalog versions that are kept
-intents               jobs that may commit late
+undrop                the return of dropped tables and namespaces
+pins, intents         catalog versions that are kept; jobs that may commit late
+freshness             refuses files that garbage collection may remove
 unmanaged_versions    rows for versions that other writers committed
 chains                names, heads and conflicts of chains, for the modules above
 """

@@ -4,7 +4,7 @@ read_context      one snapshot for one answer; notes what the answer depends on
 adopting_reads    snapshots and answers that adopt the commits of others above a head
 descriptions      answers about namespaces, tables and the catalog
 table_versions    answers about table versions
-table_at_version  where the rows of a table are, for operations on them
+table_at_version  the manifest and location of a table at a version, for work on its rows
 references        answers about tags and branches
 transactions      answers about transactions and batches
 commit_results    answers to committed operations
