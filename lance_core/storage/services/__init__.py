@@ -7,6 +7,6 @@ gcs             Google Cloud Storage, through gcsfs
 obstore_errors  the answer behind an error of obstore
 options         Lance's storage options, translated for each service
 
-Another service is a `Bucket` here, its options, its schemes in `storage.opening.BUCKET_SCHEMES` and its case there. All
+Another service is a `Bucket` here, its options, its schemes in `storage.opening.BUCKETS` and its case there. All
 that asks whether an address is one of a bucket looks there; `BucketStore` does the rest.
 """
