@@ -48,12 +48,12 @@ class Client:
         self,
         operation: str,
         of: Sequence[str] | None = None,
-        body: Any = None,
+        body: object = None,
         *,
         index: str = "missing",
         headers: Mapping[str, str] | None = None,
         delimiter: str | None = None,
-        **query: Any,
+        **query: object,
     ) -> ServerAnswer:
         """Call an operation on the object `of` (the path of its names; empty: the root).
 
@@ -90,7 +90,7 @@ class Client:
         self,
         operation: Operation,
         path: str,
-        body: Any,
+        body: object,
         query: Mapping[str, Any],
         headers: Mapping[str, str] | None,
     ) -> RecordedExchange:
@@ -136,7 +136,7 @@ class Client:
                 self.made.pop(of, None)
 
 
-def _content(operation: Operation, body: Any) -> tuple[bytes, str | None]:
+def _content(operation: Operation, body: object) -> tuple[bytes, str | None]:
     if isinstance(body, bytes):
         return body, STREAM if operation.body is Body.ARROW else "application/json"
     if isinstance(body, pa.Table):

@@ -49,17 +49,17 @@ class Trial:
         """The path of an object below the namespace of the check."""
         return [*self.space, *names]
 
-    def call(self, operation: str, of: Sequence[str] | None = None, body: Any = None, **query: Any) -> ServerAnswer:
+    def call(self, operation: str, of: Sequence[str] | None = None, body: object = None, **query: Any) -> ServerAnswer:
         """Call an operation: see `Client.call`."""
         return self.client.call(operation, of, body, **query)
 
-    def namespace(self, name: str = "n", **request: Any) -> list[str]:
+    def namespace(self, name: str = "n", **request: object) -> list[str]:
         """Make a namespace."""
         made = self.id(name)
         self.call("create_namespace", made, request).ok()
         return made
 
-    def declared(self, name: str = "t", **request: Any) -> list[str]:
+    def declared(self, name: str = "t", **request: object) -> list[str]:
         """Declare a table."""
         made = self.id(name)
         self.call("declare_table", made, request).ok()
@@ -82,32 +82,32 @@ class Trial:
                 self.stock.append(made, rows([100 + number]))
         return made
 
-    def read(self, table: Sequence[str], **query: Any) -> Any:
+    def read(self, table: Sequence[str], **query: object) -> Any:
         """The rows of a table, through the server or a stock client."""
         if "query_table" not in self.session.absent:
             request = {"k": 10_000, "vector": {}, **query}
             return decode(self.call("query_table", table, request).ok())
         return self.stock.open(table).to_table()
 
-    def ids(self, table: Sequence[str], **query: Any) -> list[int]:
+    def ids(self, table: Sequence[str], **query: object) -> list[int]:
         """The values of the column `id`, sorted."""
         found: list[int] = self.read(table, **query)["id"].to_pylist()
         return sorted(found)
 
-    def versions(self, table: Sequence[str], **query: Any) -> list[int]:
+    def versions(self, table: Sequence[str], **query: object) -> list[int]:
         """The numbers of the versions of a table, ascending."""
         listed = self.call("list_table_versions", table, **query).ok()["versions"]
         return sorted(version["version"] for version in listed)
 
-    def head(self, table: Sequence[str], **query: Any) -> int:
+    def head(self, table: Sequence[str], **query: object) -> int:
         """The number of the newest version of a table."""
         return self.versions(table, **query)[-1]
 
-    def names(self, operation: str, of: Sequence[str], key: str, **query: Any) -> list[str]:
+    def names(self, operation: str, of: Sequence[str], key: str, **query: object) -> list[str]:
         """The names that a list operation answers in one page, sorted."""
         return sorted(self.call(operation, of, **query).ok()[key])
 
-    def pages(self, operation: str, of: Sequence[str], key: str, **query: Any) -> list[list[Any]]:
+    def pages(self, operation: str, of: Sequence[str], key: str, **query: object) -> list[list[Any]]:
         """Every page of a list operation. Raises `CheckFailed` when the pages do not end."""
         pages: list[list[Any]] = []
         token: str | None = None

@@ -72,7 +72,7 @@ class TableComparison:
             counts = f", {counted(before, 'row')}, now {after:,} ({after - before:+,})"
         return f"{name}: version {was or 'none'}, now {now}{counts}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """It as values of JSON."""
         found: dict[str, Any] = {
             "kind": self.kind,
@@ -101,7 +101,7 @@ class CatalogComparison:
     after: int
     tables: tuple[TableComparison, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """It as values of JSON."""
         return {"before": self.before, "after": self.after, "tables": [table.as_json() for table in self.tables]}
 

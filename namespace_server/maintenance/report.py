@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
 
 from lance_core.amounts import counted
 
@@ -104,7 +103,7 @@ class MaintenanceReport:
         """Whether work on a table failed for another reason than a concurrent commit."""
         return any(outcome.status is TableStatus.FAILED for outcome in self.outcomes)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it as JSON values."""
         return {
             "root": self.root,

@@ -17,7 +17,7 @@ def _commit(t: Trial, *operations: dict[str, Any]) -> ServerAnswer:
     return t.call("batch_commit_tables", None, {"operations": list(operations)})
 
 
-def _declare(table: list[str], **request: Any) -> dict[str, Any]:
+def _declare(table: list[str], **request: object) -> dict[str, Any]:
     return {"declare_table": {"id": table, **request}}
 
 

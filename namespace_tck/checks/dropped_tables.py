@@ -20,7 +20,7 @@ _SOON = 120
 """Seconds after which a pin ends that a check could not remove."""
 
 
-def _send(t: Trial, method: str, path: str, body: Any = None) -> RecordedExchange:
+def _send(t: Trial, method: str, path: str, body: object = None) -> RecordedExchange:
     t.need(t.session.has_catalog, "the server has no catalog of its own (GET /v1/catalog)")
     content = b"" if body is None else json.dumps(body).encode()
     return t.client.raw(method, f"/v1/{path}?delimiter=%24", content)
@@ -36,11 +36,11 @@ def _refused(t: Trial, found: RecordedExchange, status: int, code: int) -> None:
     t.equal(json.loads(found.received).get("code"), code, "code")
 
 
-def _undrop(t: Trial, kind: str, of: list[str], **request: Any) -> RecordedExchange:
+def _undrop(t: Trial, kind: str, of: list[str], **request: object) -> RecordedExchange:
     return _send(t, "POST", f"{kind}/{quote('$'.join(of), safe='')}/undrop", request)
 
 
-def _pin(t: Trial, **request: Any) -> RecordedExchange:
+def _pin(t: Trial, **request: object) -> RecordedExchange:
     return _send(t, "POST", "catalog/pins", {"name": _name(t), "seconds": _SOON, **request})
 
 

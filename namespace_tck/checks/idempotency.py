@@ -5,8 +5,6 @@ Checked only where the server answers `GET /v1/catalog`, as what it adds to the 
 
 from __future__ import annotations
 
-from typing import Any
-
 from namespace_tck.exchanges import ServerAnswer
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.rows import rows
@@ -18,14 +16,14 @@ _CLIENTS = 6
 _LONG = 100_000
 
 
-def _keyed(t: Trial, operation: str, of: list[str], body: Any, **query: Any) -> ServerAnswer:
+def _keyed(t: Trial, operation: str, of: list[str], body: object, **query: object) -> ServerAnswer:
     """A call under the key of this check."""
     t.need(t.session.has_catalog, "the server has no catalog of its own (GET /v1/catalog)")
     key = {"Idempotency-Key": f"{t.space[0]}-{t.space[1]}"}
     return t.call(operation, of, body, headers=key, **query)
 
 
-def _twice(t: Trial, operation: str, of: list[str], body: Any, **query: Any) -> None:
+def _twice(t: Trial, operation: str, of: list[str], body: object, **query: object) -> None:
     """Call twice under the key, and compare the answers."""
     first = _keyed(t, operation, of, body, **query).ok()
     t.equal(_keyed(t, operation, of, body, **query).ok(), first, "the second answer")

@@ -21,7 +21,7 @@ def _names(t: Trial, table: list[str]) -> dict[int, str]:
     return dict(sorted(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True)))
 
 
-def _merge(t: Trial, table: list[str], data: Any, **clauses: Any) -> Any:
+def _merge(t: Trial, table: list[str], data: Any, **clauses: object) -> Any:
     return t.call("merge_insert_into_table", table, data, on="id", **clauses)
 
 

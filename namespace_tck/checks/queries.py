@@ -11,7 +11,7 @@ from namespace_tck.trial import Trial
 checks = CheckList()
 
 
-def _query(t: Trial, table: list[str], **request: Any) -> Any:
+def _query(t: Trial, table: list[str], **request: object) -> Any:
     return decode(t.call("query_table", table, {"k": 100, "vector": {}, **request}).ok())
 
 

@@ -13,13 +13,13 @@ checks = CheckList()
 _BODIES = ("the quick brown fox", "a lazy dog sleeps", "the fox and the dog", "nothing of the kind")
 
 
-def _near(t: Trial, table: list[str], x: float, **request: Any) -> Any:
+def _near(t: Trial, table: list[str], x: float, **request: object) -> Any:
     vector = {"single_vector": [x, 0.0, 0.0, 0.0]}
     answer = t.call("query_table", table, {"k": 3, "vector": vector, "vector_column": "vector", **request})
     return decode(answer.ok())
 
 
-def _words(t: Trial, query: dict[str, Any], **request: Any) -> list[int]:
+def _words(t: Trial, query: dict[str, Any], **request: object) -> list[int]:
     made = t.table(data=texts(_BODIES))
     t.call("create_table_scalar_index", made, {"column": "body", "index_type": "FTS"}).ok()
     answer = t.call("query_table", made, {"k": 10, "vector": {}, "full_text_query": query, **request})

@@ -13,7 +13,7 @@ checks = CheckList()
 _COUNT = 5
 
 
-def _numbers(t: Trial, table: list[str], **query: Any) -> list[int]:
+def _numbers(t: Trial, table: list[str], **query: object) -> list[int]:
     return [version["version"] for version in t.call("list_table_versions", table, **query).ok()["versions"]]
 
 

@@ -180,7 +180,7 @@ class BackupRecord:
         """Bytes of all files and manifests; shared ones count for each table."""
         return sum(part.size for part in self.parts)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The content of its file, also that of reports."""
         return {
             "id": self.id,
@@ -308,17 +308,17 @@ def readable_records(store: ObjectStore) -> tuple[list[BackupRecord], list[Corru
     return records, [each for each in found if isinstance(each, CorruptFile)]
 
 
-def _part_json(part: BackedUpTable) -> dict[str, Any]:
+def _part_json(part: BackedUpTable) -> dict[str, object]:
     return {name: getattr(part, name) for name in ("table", "location", "state", "versions", "files", "size")}
 
 
-def encode_file(values: Mapping[str, Any], version: int = _FORMAT) -> bytes:
+def encode_file(values: Mapping[str, object], version: int = _FORMAT) -> bytes:
     """A file of a destination: values, and the SHA-256 of them."""
     content = _content({"format": version, **values})
     return orjson.dumps({"sha256": _sha256(content), "content": orjson.Fragment(content)})
 
 
-def _content(values: Mapping[str, Any]) -> bytes:
+def _content(values: Mapping[str, object]) -> bytes:
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS, default=list)
 
 

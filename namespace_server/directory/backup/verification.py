@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from lance_core.amounts import counted
 from lance_core.data import count_staged
@@ -78,7 +78,7 @@ class VerificationReport:
             f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}, {counted(self.read, 'byte')}: {verdict}"
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The report as JSON."""
         return {
             "destination": self.destination,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from lance_core.amounts import counted
 
@@ -222,7 +222,7 @@ class ExaminationReport:
         """The severity of the worst finding; `NOTE` if there is none."""
         return max((finding.severity for finding in self.findings), default=Severity.NOTE)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it as JSON values."""
         return {
             "root": self.root,
@@ -251,7 +251,7 @@ class ExaminationReport:
         )
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
+def _as_json(finding: Finding) -> dict[str, object]:
     return {
         **asdict(finding),
         "severity": finding.severity.name.lower(),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from lance_core.amounts import counted
 
@@ -46,7 +46,7 @@ class Orphan:
     judged_by: datetime
     is_owned: bool
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it as JSON values. Times are RFC 3339 in UTC."""
         return {
             "path": self.path,
@@ -110,7 +110,7 @@ class MarkResult:
         """The files that are too young, by table."""
         return totals((file.table or NO_TABLE, file.size) for file in self.young)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The part of a dry run about single files and directories, as JSON values."""
         return {
             "tables": list(self.tables),
@@ -201,7 +201,7 @@ class GcReport:
         removed = self.removed.values()
         return Total(sum(each.files for each in removed), sum(each.size for each in removed))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it as JSON values. Times are RFC 3339 in UTC."""
         return {
             "root": self.root,

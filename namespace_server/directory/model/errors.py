@@ -25,7 +25,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from reprlib import Repr
-from typing import Any, Literal
+from typing import Literal
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -95,7 +95,7 @@ class ConflictDetail:
     hint: str
     kind: ConflictKind = "retryable"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The wire form: an entry of `failures` in a 409 body."""
         return {
             "operation_index": self.operation_index,

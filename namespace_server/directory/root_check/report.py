@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from namespace_server.directory.root_check.speed import BatchCost, Timing
 
@@ -154,7 +154,7 @@ class RootReport:
         """The expected cost of a batch, if it was measured."""
         return BatchCost.of(self.timings) if self.timings else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it as JSON values; times in seconds."""
         return {
             "root": self.root,

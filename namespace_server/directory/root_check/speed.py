@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.root_check.workspace import Workspace
@@ -60,7 +60,7 @@ class BatchCost:
         to_commit, to_answer = (sum(timings[name].median for name in names) for names in (TO_COMMIT, TO_ANSWER))
         return cls(to_commit, to_answer, REQUESTS_OF_A_BATCH + 2 * REQUESTS_PER_TABLE, timings["get"].median)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The cost with the numbers of round trips."""
         return {**asdict(self), "round_trips_to_commit": len(TO_COMMIT), "round_trips": len(TO_ANSWER)}
 
