@@ -134,7 +134,9 @@ def _words(package: Path, without: str) -> set[str]:
 
 def test_every_field_of_an_operation_on_rows_is_read() -> None:
     kinds = [
-        kind for kind in vars(table_requests).values() if getattr(kind, "__module__", "") == table_requests.__name__
+        kind
+        for kind in vars(table_requests).values()
+        if isinstance(kind, type) and kind.__module__ == table_requests.__name__
     ]
     fields = set().union(*(kind.__annotations__ for kind in kinds))
     read = _words(Path(table_data.__file__).parent, "table_requests.py")
