@@ -173,8 +173,17 @@ def count_staged(
     """
     with _storage_errors(f"{uri}: version {file.version} cannot be read"):
         dataset = open_staged(uri, file, storage_options)
-        scanner = dataset.scanner(columns=None if decode else [], with_row_id=True)
-        return sum(batch.num_rows for batch in scanner.to_batches())
+
+        def count(most: int | None) -> int:
+            scanner = dataset.scanner(
+                columns=None if decode else [],
+                with_row_id=True,
+                batch_size=most,
+                batch_size_bytes=_DECODED_BYTES if decode else None,
+            )
+            return sum(batch.num_rows for batch in scanner.to_batches())
+
+        return scanned(count)
 
 
 def external_blobs(

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_core.amounts import counted
@@ -201,12 +202,18 @@ def _fragments(dataset: lance.LanceDataset) -> dict[tuple[Any, ...], Any]:
 
 
 def _counted(fragments: Iterable[Any]) -> Counter[str]:
+    from table_data.arrow.batch_sizes import in_fewer_rows
+
     return Counter(
         json.dumps(row, ensure_ascii=False)
         for fragment in fragments
-        for batch in fragment.to_batches()
+        for batch in in_fewer_rows(_batches(fragment), partial(_batches, fragment))
         for row in json_rows(batch)
     )
+
+
+def _batches(fragment: Any, most: int | None = None) -> Iterator[pa.RecordBatch]:
+    yield from fragment.to_batches(batch_size=most)
 
 
 def _first(rows: Counter[str], count: int) -> list[str]:

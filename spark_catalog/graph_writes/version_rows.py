@@ -23,7 +23,7 @@ from spark_catalog.tables.planned import plan_scan
 from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.scans import ROW_ADDRESS, Scan
 from spark_catalog.tasks.staging import StageTarget
-from table_data.arrow.batch_sizes import BATCH_BYTES
+from table_data.arrow.batch_sizes import BATCH_BYTES, in_fewer_rows
 from table_data.composition import take_step
 from table_data.descriptions import append_operation, overwrite_operation
 
@@ -83,15 +83,21 @@ class VersionRows:
         """The rows, read by this process; with `addresses` their `_rowaddr` is the last column."""
         dataset = self.table.opened()
         fragments = None if self.only is None else [dataset.get_fragment(number) for number in sorted(self.only)]
+
+        def scan(most: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+            return iter(
+                dataset.scanner(
+                    columns=list(columns),
+                    filter=predicate,
+                    fragments=fragments,
+                    with_row_address=addresses,
+                    batch_size=most,
+                    batch_size_bytes=BATCH_BYTES,
+                ).to_batches()
+            )
+
         if fragments != []:
-            yield from dataset.scanner(
-                columns=list(columns),
-                filter=predicate,
-                fragments=fragments,
-                with_row_address=addresses,
-                batch_size=_BATCH_ROWS,
-                batch_size_bytes=BATCH_BYTES,
-            ).to_batches()
+            yield from in_fewer_rows(scan(), scan)
 
     def read(self, columns: Sequence[str], predicate: str | None = None, *, addresses: bool = False) -> pa.Table:
         """All batches as one table."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.scans import ROW_ID, Scan
 from spark_catalog.tables.splits import Piece, Split
 from spark_catalog.tables.types import cast_batch
+from table_data.arrow.batch_sizes import in_fewer_rows
 
 BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 16 << 20
@@ -37,7 +39,7 @@ def read_split(table: PinnedTable, scan: Scan, split: Split, schema: pa.Schema) 
         return
     dataset = table.opened()
     for scanner in _scanners(dataset, scan, split):
-        for batch in scanner.to_batches():
+        for batch in _batches(scanner):
             if not batch.num_rows:
                 continue
             if not scan.columns:
@@ -48,9 +50,13 @@ def read_split(table: PinnedTable, scan: Scan, split: Split, schema: pa.Schema) 
                 yield cast_batch(batch.select(schema.names), schema)
 
 
+def _batches(scanner: Callable[..., lance.LanceScanner]) -> Iterator[pa.RecordBatch]:
+    return in_fewer_rows(scanner().to_batches(), lambda most: scanner(most).to_batches())
+
+
 def count_split(table: PinnedTable, scan: Scan, split: Split) -> int:
     """Number of rows of a split that match the filter of the scan. Reads the columns of the filter only."""
-    return sum(scanner.count_rows() for scanner in _scanners(table.opened(), scan, split))
+    return sum(scanner().count_rows() for scanner in _scanners(table.opened(), scan, split))
 
 
 def scanner_options(scan: Scan) -> dict[str, Any]:
@@ -70,22 +76,23 @@ def scanner_options(scan: Scan) -> dict[str, Any]:
     return options
 
 
-def _scanners(dataset: lance.LanceDataset, scan: Scan, split: Split) -> Iterator[lance.LanceScanner]:
-    options = scanner_options(scan) | {
-        "batch_size": BATCH_ROWS,
-        "batch_size_bytes": _BATCH_BYTES,
-        "io_buffer_size": _READ_AHEAD,
-    }
+def _scanners(dataset: lance.LanceDataset, scan: Scan, split: Split) -> Iterator[Callable[..., lance.LanceScanner]]:
+    """What make the scanners, with so many rows in a batch."""
+
+    def made(most: int = BATCH_ROWS, **given: Any) -> lance.LanceScanner:
+        options = scanner_options(scan) | {"batch_size_bytes": _BATCH_BYTES, "io_buffer_size": _READ_AHEAD}
+        return dataset.scanner(**options | {"batch_size": most} | given)
+
     if scan.is_search:
-        yield dataset.scanner(**options)
+        yield made
         return
     for is_whole, pieces in groupby(split.pieces, key=lambda piece: piece.rows is None):
         if is_whole:
-            yield dataset.scanner(**options, fragments=_fragments(dataset, list(pieces)))
+            yield partial(made, fragments=_fragments(dataset, list(pieces)))
             continue
         for piece in pieces:
-            options |= {"offset": piece.start or None, "limit": piece.rows}
-            yield dataset.scanner(**options, fragments=_fragments(dataset, [piece]))
+            part: dict[str, Any] = {"offset": piece.start or None, "limit": piece.rows}
+            yield partial(made, **part, fragments=_fragments(dataset, [piece]))
 
 
 def _fragments(dataset: lance.LanceDataset, pieces: Sequence[Piece]) -> list[lance.LanceFragment]:

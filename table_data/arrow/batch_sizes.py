@@ -26,18 +26,23 @@ def table_of(dataset: lance.LanceDataset, **options: Any) -> pa.Table:
 def in_fewer_rows(
     batches: Iterable[pa.RecordBatch], again: Callable[[int], Iterable[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a scan. Where a column of the first one is too long: those of `again`, which has so many rows."""
-    left = iter(batches)
+    """The batches of a scan in order. From one on in which a column is too long, they have few rows.
+
+    `again` gives the same scan from its begin, with so many rows in a batch.
+    """
+    done = 0
     try:
-        first = next(left, None)
+        for batch in batches:
+            done += batch.num_rows
+            yield batch
+        return
     except Exception as error:
         if not is_too_long(error):
             raise
-        yield from again(FEW_ROWS)
-        return
-    if first is not None:
-        yield first
-        yield from left
+    for batch in again(FEW_ROWS):
+        if batch.num_rows > done:
+            yield batch.slice(done)
+        done = max(done - batch.num_rows, 0)
 
 
 def batch_rows(schema: pa.Schema, expressions: Iterable[str] | None) -> int | None:

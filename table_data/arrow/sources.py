@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.format.blobs import is_blob
+from table_data.arrow.batch_sizes import BATCH_BYTES, in_fewer_rows
 from table_data.arrow.exact import Misfit
+from table_data.arrow.intake import given_by_caller
 from table_data.arrow.python_values import array_of, of_numpy
-from table_data.errors import InvalidCall, SchemaMismatch
+from table_data.errors import InvalidCall, SchemaMismatch, WorkFailed
 
 Rows: TypeAlias = pa.Table | pa.RecordBatchReader
 _Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -32,6 +34,7 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> Rows:
     Raises:
         InvalidCall: `data` is of another type, or has columns without a name that is a text, or with the same name.
         SchemaMismatch: A value of Python is of no Arrow type, or not of that of its column.
+        WorkFailed: Code that gives the rows raised an error, which is the cause.
     """
     match data:
         case pa.RecordBatchReader() | pa.Table():
@@ -43,11 +46,12 @@ def rows_of(data: Any, schema: pa.Schema | None = None) -> Rows:
         case Mapping():
             return _of_columns(data, schema)
         case lance.LanceDataset():
-            return data.scanner().to_reader()
+            return _of_dataset(data)
     if _is_of("pandas", "DataFrame", data):
         return _of_pandas(data, schema)
     if _is_of("polars", "LazyFrame", data):
-        data = data.collect()
+        with given_by_caller():
+            data = data.collect()
     if _is_of("polars", "DataFrame", data):
         _check_no_objects(data)
     return _exported(data)
@@ -58,16 +62,29 @@ def _exported(data: Any) -> Rows:
     kind = type(data)  # the columns of a frame may be attributes of it
     if hasattr(kind, "__arrow_c_stream__"):
         try:
-            return pa.RecordBatchReader.from_stream(data)
-        except pa.ArrowInvalid as error:
-            raise InvalidCall(f"rows of type {kind.__name__}: expected columns of types of Arrow: {error}") from None
-    if hasattr(kind, "to_reader"):
-        return data.to_reader()
-    if hasattr(kind, "scanner"):
-        return data.scanner().to_reader()
+            with given_by_caller():
+                return pa.RecordBatchReader.from_stream(data)
+        except WorkFailed as failure:
+            if not isinstance(failure.__cause__, pa.ArrowInvalid):
+                raise
+            text = f"rows of type {kind.__name__}: expected columns of types of Arrow: {failure.__cause__}"
+            raise InvalidCall(text) from None
+    with given_by_caller():
+        if hasattr(kind, "to_reader"):
+            return data.to_reader()
+        if hasattr(kind, "scanner"):
+            return data.scanner().to_reader()
     raise InvalidCall(
         f"rows of type {kind.__name__}: expected Arrow data, a DataFrame, a list of dicts or a dict of columns"
     )
+
+
+def _of_dataset(dataset: lance.LanceDataset) -> pa.RecordBatchReader:
+    def scan(most: int | None = None) -> pa.RecordBatchReader:
+        return dataset.scanner(batch_size=most, batch_size_bytes=BATCH_BYTES).to_reader()
+
+    reader = scan()
+    return pa.RecordBatchReader.from_batches(reader.schema, in_fewer_rows(reader, scan))
 
 
 def _is_of(module: str, name: str, data: Any) -> bool:
@@ -99,7 +116,8 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str, *, only_dicts: bool) -
     if only_dicts:
         with suppress(KeyError):
             return list(map(itemgetter(name), rows))  # in half the time
-    return [row.get(name) for row in rows]
+    with given_by_caller():
+        return [row.get(name) for row in rows]
 
 
 def _of_columns(columns: Mapping[Any, Any], schema: pa.Schema | None) -> pa.Table:
@@ -169,7 +187,10 @@ def _column(values: Any, kind: pa.DataType | None) -> _Column:
         return pa.chunked_array(values)
     if isinstance(values, (str, bytes, bytearray, Mapping, set, frozenset)) or not isinstance(values, Iterable):
         raise Misfit("a list or an array of values", type(values).__name__)
-    return array_of(values if isinstance(values, (list, tuple)) else list(values), kind)
+    if not isinstance(values, (list, tuple)):
+        with given_by_caller():
+            values = list(values)
+    return array_of(values, kind)
 
 
 def _of_numpy(values: np.ndarray[Any, Any], kind: pa.DataType | None) -> _Column:

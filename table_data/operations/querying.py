@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 
-from table_data.arrow.batch_sizes import batch_rows
+from table_data.arrow.batch_sizes import batch_rows, in_fewer_rows
 from table_data.batch_operations import Result
 from table_data.operations.kinds import Reads
 from table_data.queries import fusion
@@ -30,7 +30,11 @@ def query_table(dataset: lance.LanceDataset, request: QueryTable) -> pa.RecordBa
     scan = scan_of(dataset, request)
     if scan.is_fused:
         return fusion.fused(dataset, scan).to_reader()
-    return scan.scanner(dataset).to_reader()
+    reader = scan.scanner(dataset).to_reader()
+    if scan.is_search:
+        return reader
+    batches = in_fewer_rows(reader, lambda most: scan.scanner(dataset, most).to_reader())
+    return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
 def explain_table_query_plan(dataset: lance.LanceDataset, request: Explain) -> str:

@@ -62,8 +62,16 @@ class QueryScan:
         """Whether it takes several searches, whose results are merged."""
         return isinstance(self.text, Matches) or (self.text is not None and self.nearest is not None)
 
-    def scanner(self, dataset: lance.LanceDataset) -> lance.LanceScanner:
-        """The scanner of the query. Raises as pylance does for a query that does not fit the table."""
+    @property
+    def is_search(self) -> bool:
+        """Whether its rows are ranked."""
+        return self.nearest is not None or self.text is not None
+
+    def scanner(self, dataset: lance.LanceDataset, most: int | None = None) -> lance.LanceScanner:
+        """The scanner of the query, with at most so many rows in a batch of a plain scan.
+
+        Raises as pylance does for a query that does not fit the table.
+        """
         return dataset.scanner(
             columns=self._with_score(),
             disable_scoring_autoprojection=bool(self.columns),
@@ -75,14 +83,14 @@ class QueryScan:
             fast_search=self.fast_search,
             nearest=self.nearest,
             full_text_query=self.text,
-            batch_size=self._batch_rows(dataset.schema),
+            batch_size=most or self._batch_rows(dataset.schema),
             batch_size_bytes=_BATCH,
             io_buffer_size=_READ_AHEAD,
         )
 
     def _batch_rows(self, schema: pa.Schema) -> int | None:
         """Rows of a batch of a plain scan."""
-        if self.nearest is not None or self.text is not None:
+        if self.is_search:
             return None
         if not self.columns:
             return batch_rows(schema, None)

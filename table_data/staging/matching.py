@@ -10,6 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from lance_core.data import scanned
 from table_data.arrow.batch_sizes import BATCH_BYTES, batch_rows, in_fewer_rows
 from table_data.staging.handles import expression_of
 from table_data.staging.overflow import OverflowCheck
@@ -48,14 +49,14 @@ def matching_rows(
 
     def read(columns: Mapping[str, str], most: int | None = None) -> pa.RecordBatchReader:
         computed = {**columns, **check.columns}
-        return _taken(dataset, computed, found) if few else _scanner(dataset, computed, where, most).to_reader()
+        return _taken(dataset, computed, found, most) if few else _scanner(dataset, computed, where, most).to_reader()
 
     if found is None or found.num_rows:
-        matching = read(expressions)
+        matching = scanned(lambda most: read(expressions, most))
         types = matching.schema
         casts = cast_expressions(expressions, types, dataset.schema)
         if casts:
-            matching = read({**expressions, **casts})
+            matching = scanned(lambda most: read({**expressions, **casts}, most))
         some = False
         for batch in in_fewer_rows(matching, lambda most: read({**expressions, **casts}, most)):
             some = some or bool(batch.num_rows)
@@ -115,9 +116,14 @@ def _runs(found: pa.Table) -> int:
     return int(np.count_nonzero(np.diff(found.column(ADDRESS).to_numpy()) != 1)) + 1
 
 
-def _taken(dataset: lance.LanceDataset, columns: Mapping[str, str], wanted: pa.Table) -> pa.RecordBatchReader:
-    """The wanted rows, at once if their columns have values of one width: others may be of any size."""
-    most = _MOST if batch_rows(dataset.schema, None) is not None else _MOST_OF_ANY_SIZE
+def _taken(
+    dataset: lance.LanceDataset, columns: Mapping[str, str], wanted: pa.Table, most: int | None
+) -> pa.RecordBatchReader:
+    """The wanted rows, at once if their columns have values of one width: others may be of any size.
+
+    `most` is how many at once; None leaves it to the widths.
+    """
+    most = most or (_MOST if batch_rows(dataset.schema, None) is not None else _MOST_OF_ANY_SIZE)
     parts = (_take(dataset, columns, wanted.slice(start, most)) for start in range(0, wanted.num_rows, most))
     first = next(parts)
     return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], parts))

@@ -82,6 +82,29 @@ def test_scattered_and_many_rows_are_read(tmp_path: Path, monkeypatch: pytest.Mo
         matched(dataset, "id < 10")
 
 
+@pytest.mark.parametrize("fails_from", [0, 64])
+def test_values_that_are_too_long_together_are_taken_in_fewer_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_from: int
+) -> None:
+    """As pylance does with more than 2 GiB of texts; also if the first rows were short."""
+    dataset = make(tmp_path / "t", stable=False)
+    monkeypatch.setattr(matching, "_MANY", 0)
+    monkeypatch.setattr(matching, "_MOST_OF_ANY_SIZE", 500)
+    wanted = matched(dataset, "id < 1000")
+    monkeypatch.setattr(matching, "_ROWS_PER_RUN", 1)
+    take, asked = matching._take, []
+
+    def taken(dataset: lance.LanceDataset, columns: dict[str, str], part: pa.Table) -> pa.RecordBatch:
+        asked.append(part.num_rows)
+        if part.num_rows > 64 and len(asked) > fails_from // 64:
+            raise ValueError("LanceError(Arrow): Offset overflow error: 2147483648")
+        return take(dataset, columns, part)
+
+    monkeypatch.setattr(matching, "_take", taken)
+    assert matched(dataset, "id < 1000") == wanted
+    assert (asked[0], asked[-2]) == (500, 64)
+
+
 def test_without_a_match_a_wrong_expression_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make(tmp_path / "t", stable=False)
     for many in (1 << 20, 0):

@@ -76,3 +76,17 @@ def test_another_error_of_a_scan_is_raised() -> None:
 
     with pytest.raises(OSError, match="Not found"):
         list(in_fewer_rows(broken(), lambda _: []))
+
+
+def test_a_later_batch_that_is_too_long_is_read_in_fewer_rows() -> None:
+    """What was read before it is not read twice."""
+    again = [pa.record_batch({"a": list(part)}) for part in (range(4), range(4, 8), range(8, 11))]
+
+    def batches(until: int) -> Iterator[pa.RecordBatch]:
+        for start in range(0, until, 3):
+            yield pa.record_batch({"a": [start, start + 1, start + 2]})
+        raise OSError("Arrow error: Offset overflow error: 2163212288")
+
+    for until in (0, 3, 6, 9):
+        found = list(in_fewer_rows(batches(until), lambda most: again if most == 64 else []))
+        assert [value for batch in found for value in batch["a"].to_pylist()] == list(range(11)), until
