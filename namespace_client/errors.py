@@ -2,7 +2,8 @@
 
 ClientError
 ├── InvalidCall               the call contradicts the table, the block or itself; nothing was changed
-├── WorkFailed                rows could not be read or written, for a reason outside of the call
+├── WorkFailed                rows could not be read or written, for a reason outside of the call; an error of the
+│                             code that gives them, such as a generator, is the `__cause__`
 ├── AccessRefused             the server does not know the caller, or does not let it do this; nothing was done
 ├── CommitRejected            the catalog refused the request: of a change nothing is visible
 │   ├── NotFound              ... because there is no such namespace, table, version, branch or tag

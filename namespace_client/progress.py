@@ -11,6 +11,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from table_data.arrow.intake import given_by_caller
 from table_data.arrow.sources import rows_of
 
 Tell = Callable[[int, int | None], None]
@@ -38,6 +39,7 @@ def with_progress(data: Any, label: str = "rows", *, tell: Tell | None = None) -
 
     Raises:
         InvalidCall: The rows have another type.
+        WorkFailed: The iterator raised an error, which is the cause.
     """
     rows = rows_of(_stream(data))
     total = rows.num_rows if isinstance(rows, pa.Table) else None
@@ -58,7 +60,8 @@ def _stream(data: Any) -> Any:
     """Record batches as a reader of them; other data as it is."""
     if not isinstance(data, Iterator) or isinstance(data, pa.RecordBatchReader):
         return data
-    first = next(data, None)
+    with given_by_caller():
+        first = next(data, None)
     if not isinstance(first, pa.RecordBatch):
         return data
     return pa.RecordBatchReader.from_batches(first.schema, chain([first], data))

@@ -5,7 +5,10 @@ Those that a namespace server answers carry the error code of the namespace spec
 
 from __future__ import annotations
 
-from typing import ClassVar
+from numbers import Integral
+from typing import ClassVar, Final
+
+_MOST: Final = 2**63 - 1
 
 
 class ClientError(Exception):
@@ -69,7 +72,10 @@ class OutOfMemory(InvalidCall):
 
 
 class WorkFailed(ClientError):
-    """The work ended without a result, for a reason that is not in the call. Nothing was changed."""
+    """The work ended without a result, for a reason that is not in the call. Nothing was changed.
+
+    An error of code that gives rows, such as a generator, is its `__cause__`.
+    """
 
     code: ClassVar[int] = 18
 
@@ -81,3 +87,10 @@ class StorageFailed(WorkFailed):
     """
 
     code = 17
+
+
+def require_count(name: str, value: object, least: int = 0) -> int:
+    """An argument that is a number of rows or the like. Raises `InvalidCall` unless it is a whole one in its range."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= _MOST:
+        raise InvalidCall(f"{name}: expected a whole number from {least} to {_MOST}, found {value!r:.40}")
+    return int(value)

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from lance_core.format.blobs import as_bytes, is_blob
 from table_data.arrow.dictionaries import widened
 from table_data.arrow.exact import Misfit, cast, has_nulls, is_kept
-from table_data.arrow.intake import Refusals, refused_as_such, validated
+from table_data.arrow.intake import Refusals, given_by_caller, refused_as_such, taken_from_caller, validated
 from table_data.arrow.memory import readable_by_lance
-from table_data.errors import InvalidCall, SchemaMismatch
+from table_data.errors import InvalidCall, SchemaMismatch, WorkFailed
 
 ArrowRows: TypeAlias = pa.RecordBatch | pa.Table
 _T = TypeVar("_T")
@@ -123,7 +123,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     row = 0
     try:
-        for given in parts:
+        for given in taken_from_caller(parts, refusals):
             for start, part in _parts(given, schema):
                 fitting = fit(part, schema, filled=filled, checked=checked, first_row=row + start)
                 yield from fitting.to_batches() if isinstance(fitting, pa.Table) else [fitting]
@@ -154,7 +154,8 @@ def write_fitted(
     """
     given = schema
     left = iter(parts)
-    first = next(left, None)
+    with named(name), given_by_caller():
+        first = next(left, None)
     if first is not None:
         left = chain([first], left)
         schema = first.schema if schema is None else with_blobs(schema, first.schema)
@@ -176,10 +177,10 @@ def write_fitted(
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Put a name before the text of an `InvalidCall`."""
+    """Put a name before the text of an `InvalidCall` or `WorkFailed`."""
     try:
         yield
-    except InvalidCall as error:
+    except (InvalidCall, WorkFailed) as error:
         error.args = (f"{name}: {error}",)
         raise
 

@@ -15,7 +15,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Merge
 from table_data.arrow.dictionaries import widened
 from table_data.arrow.fitting import for_lance
-from table_data.arrow.intake import Refusals, refused_as_such
+from table_data.arrow.intake import Refusals, given_by_caller, refused_as_such, taken_from_caller
 from table_data.arrow.sources import rows_of
 from table_data.arrow.storable import check_storable
 from table_data.errors import InvalidCall
@@ -88,8 +88,9 @@ def _checked_function(given: Any, dataset: lance.LanceDataset, refusals: Refusal
     seen: list[pa.Schema] = []
 
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-        found = function(batch)
         try:
+            with given_by_caller("the function for new columns"):
+                found = function(batch)
             if hasattr(found, "iloc"):  # a frame of pandas
                 found = pa.RecordBatch.from_pandas(found)
             if not isinstance(found, pa.RecordBatch):
@@ -101,7 +102,7 @@ def _checked_function(given: Any, dataset: lance.LanceDataset, refusals: Refusal
                 _check_addable(batch.schema, dataset.data_storage_version)
                 seen.append(batch.schema)
             return batch
-        except InvalidCall as refusal:
+        except BaseException as refusal:
             refusals.append(refusal)
             raise
 
@@ -135,7 +136,7 @@ class _RowsInOrder:
 
     def __init__(self, rows: pa.Table | pa.RecordBatchReader, refusals: Refusals) -> None:
         self._schema = rows.schema
-        self._batches: Iterator[pa.RecordBatch] = iter(rows.to_reader() if isinstance(rows, pa.Table) else rows)
+        self._batches = taken_from_caller(rows.to_reader() if isinstance(rows, pa.Table) else rows, refusals)
         self._rest: pa.RecordBatch | None = None
         self._refusals = refusals
         self._wanted = 0
