@@ -23,6 +23,7 @@ from namespace_client.names import AnyName, default_namespace
 from namespace_client.reads import CatalogView
 from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
 from table_data.batch_operations import PinRemoval, TableOfIntent, VersionPin
+from table_data.errors import require_count
 
 if TYPE_CHECKING:
     from namespace_client.in_process import Namespace
@@ -172,7 +173,12 @@ class Catalog(CatalogChanges):
         Args:
             limit: How many at most, all if None.
             below: A catalog version; only those before it are returned.
+
+        Raises:
+            InvalidCall: `limit` or `below` is no whole number from 0 on.
         """
+        limit = None if limit is None else require_count("limit", limit)
+        below = None if below is None else require_count("below", below)
         page = None if limit is None else min(limit, _HISTORY_PAGE)
         return CatalogHistory(islice(self.access.history(below=below, page=page), limit))
 
@@ -409,9 +415,12 @@ class Attempt:
 
 
 def retry_options(attempts: int) -> dict[str, Any]:
-    """How tenacity runs a block again: after a `RetryableConflict`, `attempts` times, each after a longer pause."""
+    """How tenacity runs a block again: after a `RetryableConflict`, `attempts` times, each after a longer pause.
+
+    Raises `InvalidCall` for less than one attempt.
+    """
     return {
-        "stop": stop_after_attempt(attempts),
+        "stop": stop_after_attempt(require_count("attempts", attempts, 1)),
         "wait": wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
         "retry": retry_if_exception_type(RetryableConflict),
         "reraise": True,

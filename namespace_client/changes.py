@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -48,11 +47,39 @@ class CatalogChanges(CatalogReads):
         properties: Mapping[str, str] | None = None,
         exist_ok: bool = False,
         message: str | None = None,
-    ) -> None:
-        """Create a namespace, whose parent must exist. With `exist_ok` one that is there is left as it is."""
-        mode = "exist_ok" if exist_ok else "create"
-        request = {"id": list(self._parent(namespace)), "mode": mode, "properties": dict(properties or {})}
-        self.access.change("create_namespace", request, message=message)
+    ) -> bool:
+        """Create a namespace, whose parent must exist.
+
+        Args:
+            namespace: Name of the namespace.
+            properties: Properties that the catalog stores with it.
+            exist_ok: Whether it is no error if it is there, with these properties and maybe others. It is left as it
+                is.
+            message: Text that is stored with the change.
+
+        Returns:
+            Whether it was created; false if it was there.
+
+        Raises:
+            AlreadyExists: It is there (code 2), with `exist_ok` without one of the properties or with another value; or
+                a table has the name (5).
+        """
+        path, wanted = self._parent(namespace), dict(properties or {})
+        try:
+            self.access.change("create_namespace", {"id": list(path), "properties": wanted}, message=message)
+        except AlreadyExists as error:
+            if not exist_ok or error.code != ErrorCode.NAMESPACE_ALREADY_EXISTS:
+                raise
+            found = self.access.namespace_properties(path) if wanted else {}
+            if differing := [name for name in wanted if found.get(name) != wanted[name]]:
+                name = differing[0]
+                raise AlreadyExists(
+                    f"{Name(path)} is there: expected its property {name} = {wanted[name]!r}, found "
+                    f"{repr(found[name]) if name in found else 'none'}; nothing was changed",
+                    code=ErrorCode.NAMESPACE_ALREADY_EXISTS,
+                ) from error
+            return False
+        return True
 
     def drop_namespace(
         self,
@@ -62,7 +89,7 @@ class CatalogChanges(CatalogReads):
         missing_ok: bool = False,
         purge: bool = False,
         message: str | None = None,
-    ) -> None:
+    ) -> bool:
         """Drop a namespace. It can come back for a while, see `undrop_namespace`.
 
         Args:
@@ -71,11 +98,13 @@ class CatalogChanges(CatalogReads):
             missing_ok: Whether it is no error if there is none.
             purge: Whether the files of its tables go with the next garbage collection.
             message: Text that is stored with the change.
+
+        Returns:
+            Whether it was there.
         """
         behavior = "Cascade" if cascade else "Restrict"
         request = {"id": list(self._parent(namespace)), "behavior": behavior, "purge": purge}
-        with _missing(ErrorCode.NAMESPACE_NOT_FOUND, ignored=missing_ok):
-            self.access.change("drop_namespace", request, message=message)
+        return self._drop("drop_namespace", request, ErrorCode.NAMESPACE_NOT_FOUND, missing_ok, message)
 
     def undrop_namespace(self, namespace: AnyName, *, message: str | None = None) -> None:
         """Bring back a dropped namespace, with the namespaces and tables that were dropped with it."""
@@ -210,7 +239,7 @@ class CatalogChanges(CatalogReads):
 
     def drop(
         self, table: AnyName, *, missing_ok: bool = False, purge: bool = False, message: str | None = None
-    ) -> None:
+    ) -> bool:
         """Drop a table. It can come back for a while, see `undrop`.
 
         Args:
@@ -218,9 +247,12 @@ class CatalogChanges(CatalogReads):
             missing_ok: Whether it is no error if there is none.
             purge: Whether its files go with the next garbage collection.
             message: Text that is stored with the change.
+
+        Returns:
+            Whether it was there.
         """
-        with _missing(ErrorCode.TABLE_NOT_FOUND, ignored=missing_ok):
-            self.access.change("drop_table", {"id": list(self._path(table)), "purge": purge}, message=message)
+        request = {"id": list(self._path(table)), "purge": purge}
+        return self._drop("drop_table", request, ErrorCode.TABLE_NOT_FOUND, missing_ok, message)
 
     def rename(self, table: AnyName, new_name: AnyName, *, message: str | None = None) -> None:
         """Give a table another name, maybe in another namespace. Its versions, branches and tags stay."""
@@ -345,15 +377,15 @@ class CatalogChanges(CatalogReads):
         """Remove a branch with its versions."""
         self.access.change("delete_table_branch", {"id": list(self._path(table)), "name": branch}, message=message)
 
+    def _drop(self, operation: str, request: Json, missing: ErrorCode, missing_ok: bool, message: str | None) -> bool:
+        """Whether what is to be dropped was there. Raises `NotFound` with another code than `missing`, too."""
+        try:
+            self.access.change(operation, request, message=message)
+        except NotFound as error:
+            if not missing_ok or error.code != missing:
+                raise
+            return False
+        return True
+
     def _commit(self, operation: BatchOperation, *, message: str | None = None) -> CommittedBatch:
         return self.access.commit([operation], idempotency_key=str(uuid.uuid4()), message=message)
-
-
-@contextmanager
-def _missing(code: ErrorCode, *, ignored: bool) -> Iterator[None]:
-    """With `ignored`, what the block changes may be missing."""
-    try:
-        yield
-    except NotFound as error:
-        if not ignored or error.code != code:
-            raise

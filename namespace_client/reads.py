@@ -119,11 +119,14 @@ class CatalogReads:
             version: Number of a version, the newest if None.
 
         Raises:
-            InvalidCall: The table has no version, or no such column, or the filter is none.
+            InvalidCall: The table has no version, or no such column, or the filter is none, or the limit is no whole
+                number from 0 on.
         """
         from table_data.arrow.batch_sizes import table_of
+        from table_data.errors import require_count
         from table_data.pylance_errors import explained
 
+        limit = None if limit is None else require_count("limit", limit)
         opened = self._open(table, branch, tag, version)
         with explained(f"read of {Name(opened.state.id)}"):
             opened.require_head()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from table_data.errors import InvalidCall
+from table_data.errors import InvalidCall, require_count
 
 
 def search_options(schema: pa.Schema, query: Any, column: str | None, k: int) -> tuple[dict[str, Any], str]:
@@ -14,8 +14,7 @@ def search_options(schema: pa.Schema, query: Any, column: str | None, k: int) ->
 
     `query` is a vector, or words. Raises `InvalidCall` where the column is not given and cannot be guessed.
     """
-    if k < 1:
-        raise InvalidCall(f"k: expected at least 1, found {k}")
+    k = require_count("k", k, 1)
     if isinstance(query, str):
         text: Any = query if column is None else {"query": query, "columns": [column]}
         return {"full_text_query": text, "limit": k}, "_score"

@@ -226,27 +226,47 @@ class TestChanges:
         assert catalog.create("t", rows(1, 2)) == 2
         with pytest.raises(ClientError, match="exists"):
             catalog.create("t", rows(1))
-        catalog.drop("t")
+        assert catalog.drop("t")
         with pytest.raises(NotFound):
             catalog.drop("t")
-        catalog.drop("t", missing_ok=True)
+        assert not catalog.drop("t", missing_ok=True)
         catalog.undrop("t", "back")
         assert ids(catalog.read("back")) == [1, 2]
 
     def test_namespaces(self, scene: Scene) -> None:
         catalog = scene.catalog
-        catalog.create_namespace("n", properties={"owner": "ada"})
-        catalog.create_namespace("n", exist_ok=True)
+        assert catalog.create_namespace("n", properties={"owner": "ada", "team": "a"})
         with pytest.raises(AlreadyExists):
             catalog.create_namespace("n")
         catalog.create("n.t", rows(1))
         with pytest.raises(ClientError, match="not empty"):
             catalog.drop_namespace("n")
-        catalog.drop_namespace("n", cascade=True)
+        assert catalog.drop_namespace("n", cascade=True)
         assert catalog.namespaces() == []
-        catalog.drop_namespace("n", missing_ok=True)
+        assert not catalog.drop_namespace("n", missing_ok=True)
         catalog.undrop_namespace("n")
         assert ids(catalog.read("n.t")) == [1]
+
+    def test_a_namespace_that_may_be_there_has_the_properties_that_are_given(self, scene: Scene) -> None:
+        catalog = scene.catalog
+        own = {"owner": "ada", "team": "a"}
+        assert catalog.create_namespace("n", properties=own, exist_ok=True)
+        before = scene.catalog_version()
+        for properties in (None, {}, {"team": "a"}, own):
+            assert not catalog.create_namespace("n", properties=properties, exist_ok=True)
+        for properties, said in (
+            ({"owner": "bob"}, r"n is there: expected its property owner = 'bob', found 'ada'; nothing was changed"),
+            ({"team": "a", "more": "x"}, r"n is there: expected its property more = 'x', found none; nothing was"),
+        ):
+            with pytest.raises(AlreadyExists, match=said) as refused:
+                catalog.create_namespace("n", properties=properties, exist_ok=True)
+            assert refused.value.code == 2
+        assert catalog.access.namespace_properties((scene.namespace, "n")) == own
+        assert scene.catalog_version() == before
+        catalog.create("t", rows(1))
+        with pytest.raises(AlreadyExists) as taken:
+            catalog.create_namespace("t", exist_ok=True)
+        assert taken.value.code == 5
 
     def test_a_rename_keeps_rows_and_may_move_to_another_namespace(self, scene: Scene) -> None:
         catalog = scene.catalog
@@ -316,6 +336,11 @@ class TestHistory:
         assert [entry.version for entry in scene.catalog.history(2)] == [newest, newest - 1]
         assert [entry.version for entry in scene.catalog.history(1, below=newest)] == [newest - 1]
         assert scene.catalog.history(0) == []
+        for wrong in (-1, True, 1.5, "5", 2**63):
+            with pytest.raises(InvalidCall, match="limit: expected a whole number from 0 to"):
+                scene.catalog.history(wrong)  # type: ignore[arg-type]
+            with pytest.raises(InvalidCall, match="below: expected a whole number from 0 to"):
+                scene.catalog.history(below=wrong)  # type: ignore[arg-type]
         assert len(scene.catalog.history()) >= 2
 
 
@@ -323,6 +348,21 @@ def request_of(name: str, scene: Scene) -> object:
     from lance_namespace import DeclareTableRequest
 
     return DeclareTableRequest(id=[scene.namespace, name])
+
+
+def test_limits_that_mean_nothing_are_refused(scene: Scene) -> None:
+    scene.make("t", 1, 2, 3)
+    for wrong in (-1, 1.5, "5", 2**64):
+        with pytest.raises(InvalidCall):
+            scene.catalog.read("t", limit=wrong)  # type: ignore[arg-type]
+        with scene.catalog.begin() as tx:
+            for options in ({"limit": wrong}, {"limit": 1, "offset": wrong}):
+                with pytest.raises(InvalidCall):
+                    tx.table("t").to_table(**options)
+    for attempts in (0, -1):
+        with pytest.raises(InvalidCall, match="attempts: expected a whole number from 1 to"):
+            scene.catalog.run(lambda tx: None, attempts=attempts)
+    assert scene.catalog.read("t", limit=0).num_rows == 0
 
 
 class TestSingleChanges:
@@ -356,8 +396,9 @@ class TestSingleChanges:
         catalog.create("plain", {"id": [1]})
         with pytest.raises(InvalidCall, match="column: expected one, found 0 columns of vectors"):
             catalog.search("plain", [1.0])
-        with pytest.raises(InvalidCall, match="k: expected at least 1"):
-            catalog.search("searched", [1.0, 0.0], k=0)
+        for k in (0, -1, True, 1.5, 2**63):
+            with pytest.raises(InvalidCall, match="k: expected a whole number from 1 "):
+                catalog.search("searched", [1.0, 0.0], k=k)  # type: ignore[arg-type]
 
     def test_a_dataset_is_registered_by_any_spelling_of_its_place(self, scene: Scene, tmp_path: Path) -> None:
         with Catalog.connect(tmp_path / "own root") as catalog:
