@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -181,10 +182,15 @@ class _GcsObject:
 
 
 class Gcs:
-    """The part of the JSON API that the store uses, with preconditions that hold under concurrency."""
+    """The part of the JSON API that the store uses, with preconditions that hold under concurrency.
 
-    def __init__(self) -> None:
+    And that of the XML API by which Lance writes files: whole, or in parts.
+    """
+
+    def __init__(self, bucket: str = "catalog") -> None:
         self.lock = threading.Lock()
+        self.bucket = bucket
+        self.parts: dict[str, dict[int, bytes]] = {}
         self.objects: dict[str, _GcsObject] = {}
         self.generations = itertools.count(1)
         self.page_size = 100
@@ -236,6 +242,8 @@ class Gcs:
         """Status and body for a request."""
         parts = urlsplit(target)
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        if parts.path.startswith(f"/{self.bucket}/"):
+            return self.write(command, unquote(parts.path.removeprefix(f"/{self.bucket}/")), query, data)
         place, _, copied = parts.path.partition("/rewriteTo/")
         name = unquote(place.partition("/o/")[2])
         if copied:
@@ -251,6 +259,25 @@ class Gcs:
         if query.get("alt") == "media":
             return self.media(name, headers.get("Range"))
         return 200, self.resource(name)
+
+    def write(self, command: str, name: str, query: Mapping[str, str], data: bytes) -> tuple[int, bytes]:
+        """A request of the XML API."""
+        upload, part = query.get("uploadId"), query.get("partNumber")
+        if command == "PUT" and upload is None:
+            self.upload(name, data, {})
+        elif command == "PUT" and part is not None:
+            self.parts[upload or ""][int(part)] = data
+        elif command == "POST" and "uploads" in query:
+            upload = f"upload-{next(self.generations)}"
+            self.parts[upload] = {}
+            return 200, _xml("InitiateMultipartUploadResult", Bucket=self.bucket, Key=name, UploadId=upload)
+        elif command == "POST":
+            parts = self.parts.pop(upload or "")
+            self.upload(name, b"".join(parts[number] for number in sorted(parts)), {})
+            return 200, _xml("CompleteMultipartUploadResult", Location="", Bucket=self.bucket, Key=name, ETag="whole")
+        else:
+            return 400, b""
+        return 200, b""
 
     def remove(self, name: str, wanted: str | None = None) -> tuple[int, bytes | dict[str, object]]:
         with self.lock:
@@ -270,6 +297,11 @@ class Gcs:
         return 206, data[int(found[1]) : int(found[2]) + 1]
 
 
+def _xml(kind: str, **fields: str) -> bytes:
+    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
+    return f'<?xml version="1.0" encoding="UTF-8"?><{kind}>{inner}</{kind}>'.encode()
+
+
 def _refusal(code: int, message: str) -> dict[str, object]:
     return {"error": {"code": code, "message": message}}
 
@@ -287,9 +319,13 @@ def fake_gcs() -> Iterator[Emulator]:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         request.send_response(status)
         request.send_header("Content-Length", str(len(body)))
+        request.send_header("ETag", '"of the answer"')
         request.end_headers()
         request.wfile.write(body)
 
     with listen(answer) as url:
+        # Lance knows another address only in a key, of which it then wants nothing else.
+        key = {"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
         options = {"allow_http": "true", "google_skip_signature": "true", "google_base_url": url}
+        options["google_service_account_key"] = json.dumps(key)
         yield Emulator("gs", options, requests=requests)

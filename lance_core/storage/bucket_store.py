@@ -137,12 +137,18 @@ class BucketStore(ObjectStore):
                 return
             raise
 
-    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+    def list(
+        self, prefix: str, *, start_after: str | None = None, skipped: Callable[[str], object] | None = None
+    ) -> Iterator[ObjectMeta]:
+        """As the port says. `skipped` is called with the keys of objects that are left out, since no call takes them.
+
+        Marks of folders are none of these: consoles make them, with keys that end in a slash.
+        """
         check_prefix(prefix)
         objects = self._objects(prefix, start_after)
         if not self._bucket.ordered:
             objects = iter(sorted(objects, key=lambda found: found.key.encode()))
-        return self._metas(objects, start_after)
+        return self._metas(objects, start_after, skipped)
 
     def first(self, prefix: str) -> ObjectMeta | None:
         check_prefix(prefix)
@@ -208,12 +214,16 @@ class BucketStore(ObjectStore):
                 raise StorageError(f"{self.uri}/{prefix}: a page of the listing has the token of an earlier page")
             used.add(token)
 
-    def _metas(self, objects: Iterator[Found], start_after: str | None) -> Iterator[ObjectMeta]:
+    def _metas(
+        self, objects: Iterator[Found], start_after: str | None, skipped: Callable[[str], object] | None = None
+    ) -> Iterator[ObjectMeta]:
         bound = None if start_after is None else start_after.encode()
         for found in objects:
             path = found.key.removeprefix(self._base)
-            # Consoles mark folders by keys that end in a slash, which are not objects.
-            if is_key(path) and (bound is None or bound < path.encode()):
+            if not is_key(path):
+                if skipped is not None and not path.endswith("/"):
+                    skipped(path)
+            elif bound is None or bound < path.encode():
                 yield ObjectMeta(path, found.size, found.e_tag, found.last_modified)
 
     def _failure(self, error: BaseException) -> Failure | None:

@@ -18,6 +18,7 @@ from namespace_client import Catalog
 from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.sources import SourceFinder, _matches
 from tests.cli.commands import parsed, printed, refused
+from tests.emulators import Emulator
 
 
 def file(path: Path, text: str = "id\n1\n") -> Path:
@@ -243,7 +244,7 @@ def test_a_bucket_has_the_rules_of_directories(
 
     emulator = request.getfixturevalue(service)
     place = emulator.new_root()
-    options = [part for pair in emulator.storage_options.items() for part in ("--storage-option", "=".join(pair))]
+    options = options_of(emulator)
     store = open_store(place, emulator.storage_options)
     names = ("d/year=2026/1.csv", "d/_temporary/2.csv", "d/a[1].csv", "d/.b.csv", "d/e/f.csv")
     for number, name in enumerate(names):
@@ -261,7 +262,112 @@ def test_a_bucket_has_the_rules_of_directories(
     ):
         printed("load", f"t={place}/{what}", "--mode", "overwrite", "--root", root, *options)
         assert sorted(values(parsed("read", "t", "--root", root))) == wanted, what
-    for end in () if service == "fake_gcs" else ("parquet", "csv.gz"):  # Lance writes to none but Google's own
+    for end in ("parquet", "csv.gz"):
         printed("read", "t", "-o", f"{place}/out/t.{end}", "--root", root, *options)
         printed("load", f"t={place}/out/t.{end}", "--root", root, *options)
     assert "found none" in refused("load", f"t={place}/none/", "--root", root, *options)
+
+
+def options_of(emulator: Emulator) -> list[str]:
+    return [part for pair in emulator.storage_options.items() for part in ("--storage-option", "=".join(pair))]
+
+
+KEYS = (
+    "a b.csv",
+    "a%20b.csv",
+    "ä/ü.csv",
+    "a#b.csv",
+    "a?b.csv",
+    "a+b&c=d.csv",
+    "[x]*.csv",
+    "~a/'\"!(),;:@$.csv",
+    "a..b.csv",
+)
+
+
+@pytest.mark.parametrize("service", ["moto_server", "fake_gcs", "azurite"])
+def test_a_key_is_written_and_read_as_it_is(root: str, service: str, request: pytest.FixtureRequest) -> None:
+    from lance_core.storage.opening import open_store
+
+    emulator = request.getfixturevalue(service)
+    options, place = options_of(emulator), f"{emulator.scheme}://{emulator.bucket}"
+    with Catalog.connect(root) as catalog:
+        catalog.append("t", {"id": [1]})
+    store = open_store(place, emulator.storage_options)
+    for key in KEYS:
+        printed("read", "t", "-o", f"{place}/keys/{key}", "--root", root, *options)
+        assert store.get(f"keys/{key}").startswith(b'"id","year","month"'), key
+        printed("load", f"t={place}/keys/{key}", "--mode", "overwrite", "--root", root, *options)
+    assert sorted(meta.path for meta in store.list("keys")) == sorted(f"keys/{key}" for key in KEYS)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("a//b.csv", "it has an empty component"),
+        ("/b.csv", "it has an empty component"),
+        ("a/./b.csv", "it has a component '.' or '..'"),
+        ("a/../b.csv", "it has a component '.' or '..'"),
+        ("a\\b.csv", "it holds a NUL or a backslash"),
+    ],
+)
+def test_a_key_that_clients_would_change_is_refused(root: str, moto_server: Emulator, key: str, why: str) -> None:
+    options, place = options_of(moto_server), f"s3://{moto_server.bucket}/{key}"
+    for arguments in (["read", "t", "-o", place], ["load", f"t={place}"]):
+        told = refused(*arguments, "--root", root, *options)
+        assert (told.startswith(f"{place}: key "), told.endswith(f"but {why}")) == (True, True), told
+    for pattern in ("d//", "d//*.csv", "*//c.csv"):
+        assert "it has an empty component" in refused(
+            "load", f"t=s3://{moto_server.bucket}/{pattern}", "--root", root, *options
+        )
+
+
+def test_objects_that_cannot_be_named_are_refused_where_they_would_be_loaded(
+    root: str, moto_server: Emulator, tmp_path: Path
+) -> None:
+    """To leave them out would lose rows without a word."""
+    import boto3
+
+    options, place = options_of(moto_server), moto_server.new_root()
+    below = place.split("/", 3)[3]
+    given = {name.removeprefix("aws_"): value for name, value in moto_server.storage_options.items()}
+    client = boto3.client(
+        "s3",
+        endpoint_url=given["endpoint"],
+        region_name=given["region"],
+        aws_access_key_id=given["access_key_id"],
+        aws_secret_access_key=given["secret_access_key"],
+    )
+    for name in ("d/1.csv", "d//2.csv", "e/1.csv", "e/f/"):
+        body = b"" if name.endswith("/") else b"id\n1\n"
+        client.put_object(Bucket=moto_server.bucket, Key=f"{below}/{name}", Body=body)
+    client.close()
+    for what in ("d", "d/", "d/**/*.csv"):
+        told = refused("load", f"t={place}/{what}", "--root", root, *options)
+        assert told.startswith(f"{place}/d//2.csv: key ")
+        assert told.endswith("it has an empty component")
+    for what in ("d/*.csv", "e"):  # that does not find it, and the mark of a folder
+        printed("load", f"t={place}/{what}", "--root", root, *options)
+    assert values(parsed("read", "t", "--root", root)) == [1, 1]
+
+
+@pytest.mark.parametrize("of", ["root", "server"])
+def test_the_options_of_a_profile_are_for_files_too(
+    root: str, moto_server: Emulator, tmp_path: Path, of: str, request: pytest.FixtureRequest
+) -> None:
+    target = root if of == "root" else request.getfixturevalue("shop_server").url
+    profiles = tmp_path / "lance-namespace" / "profiles.toml"
+    profiles.parent.mkdir()
+    secret = moto_server.storage_options["aws_secret_access_key"]
+    options = {**moto_server.storage_options, "aws_secret_access_key": "another"}
+    lines = "\n".join(f'{name} = "{value}"' for name, value in options.items())
+    profiles.write_text(f'[p]\nurl = "{target}"\n[p.storage_options]\n{lines}\n')
+    place, name = moto_server.new_root(), f"t{tmp_path.name.replace('-', '_')}"
+    source = file(tmp_path / "rows.csv")
+    given = ("--profile", "p", "--storage-option", f"aws_secret_access_key={secret}")
+    environment = {"XDG_CONFIG_HOME": str(tmp_path), "APPDATA": str(tmp_path)}
+    printed("load", f"{name}={source}", "--mode", "create", *given, **environment)
+    printed("read", name, "-o", f"{place}/a.csv", *given, **environment)
+    printed("load", f"{name}={place}/a.csv", *given, **environment)
+    assert values(parsed("read", name, *given, **environment)) == [1, 1]

@@ -16,9 +16,9 @@ import pyarrow as pa
 from lance_core.storage.opening import BUCKETS
 from namespace_server.cli.files.formats import compression_of
 from namespace_server.cli.files.refusals import FileRefused, refused_as
-from namespace_server.cli.files.sources import local_path
+from namespace_server.cli.files.sources import check_bucket_key, local_path
 
-STANDARD_OUTPUT: Final = "-"
+STANDARD_OUTPUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
 
     Raises `FileRefused`, `StorageFailed`, `OSError`.
     """
-    if place is None or place == STANDARD_OUTPUT:
+    if place is None or place in STANDARD_OUTPUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
@@ -40,15 +40,17 @@ def destination(place: str | None, storage_options: Mapping[str, str]) -> Iterat
         ):
             yield compressed
         return
-    if not rest.partition("/")[2] or place.endswith("/"):
+    bucket, _, key = rest.partition("/")
+    if not key or key.endswith("/"):
         raise FileRefused(f"{place}: expected the name of a file in a bucket")
+    check_bucket_key(place, key)
     from table_data.queries.uploading import upload
 
     with tempfile.NamedTemporaryFile(prefix="lance-namespace-") as copy:
         with _compressed(place, copy) as compressed:
             yield compressed
         copy.flush()
-        upload(copy.name, place, storage_options)
+        upload(copy.name, f"{scheme}://{bucket}", key, storage_options)
 
 
 @contextmanager

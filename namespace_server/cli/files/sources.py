@@ -20,7 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from lance_core.errors import NotFound
+from lance_core.errors import NotFound, StorageError
+from lance_core.storage.keys import check_key
 from lance_core.storage.opening import BUCKETS, open_store, shown_uri
 from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, compression_of, format_of, found_compression
 from namespace_server.cli.files.refusals import FileRefused, refused_as
@@ -179,18 +180,27 @@ class SourceFinder:
 
     def _in_bucket(self, text: str, scheme: str, rest: str) -> list[RowSource]:
         bucket, _, key = rest.partition("/")
-        store = self._kept.enter_context(closing(open_store(f"{scheme}://{bucket}", self._options)))
-        root, is_directory, key = f"{scheme}://{bucket}", key.endswith("/"), key.rstrip("/")
+        root, is_directory, key = f"{scheme}://{bucket}", key.endswith("/"), key.removesuffix("/")
         if not key:
             raise FileRefused(f"{text}: expected a file or directory of the bucket")
+        check_bucket_key(text, key)
+        store = self._kept.enter_context(closing(open_store(root, self._options)))
+        from lance_core.storage.bucket_store import BucketStore  # with libraries that the store of a bucket needs
+
+        assert isinstance(store, BucketStore)
         if not is_directory:
             with suppress(NotFound):
                 store.head(key)
                 return [self._object(store, root, key, {})]
         base, parts = _divided(key) if is_pattern(key) else (key, _ALL_BELOW)
         begin = f"{base}/" if base else ""
+
+        def refuse(path: str) -> None:
+            if _matches(path.removeprefix(begin).split("/"), parts):
+                check_bucket_key(f"{root}/{path}", path)
+
         found = []
-        for path in (meta.path for meta in store.list(base)):
+        for path in (meta.path for meta in store.list(base, skipped=refuse)):
             names = path.removeprefix(begin).split("/")
             if _matches(names, parts):
                 found.append(self._object(store, root, path, _partition(names, f"{root}/{path}")))
@@ -240,6 +250,14 @@ class _StoredBytes(io.RawIOBase):
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
+
+
+def check_bucket_key(text: str, key: str) -> None:
+    """Raise `FileRefused` for a key that a store of the bucket would not take as it is, such as `a//b`."""
+    try:
+        check_key(key)
+    except StorageError as error:
+        raise FileRefused(f"{text}: {error}") from None
 
 
 def local_path(text: str) -> Path:
