@@ -17,6 +17,7 @@ read_only       whether a server takes changes
 outcomes        the outcome that an error states of its request (A3)
 answer          the answer of an operation, and JSON that is kept
 durations       a clock, and the texts of durations
+interruption    the effect of Ctrl-C on a command
 process         tuning of the garbage collector and the allocator, for a serving process
 secret_texts    parsing of texts that hold secrets, without showing them in errors
 """

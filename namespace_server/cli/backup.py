@@ -24,6 +24,7 @@ from namespace_server.cli.options import (
 )
 from namespace_server.cli.output import print_report, shown_moment
 from namespace_server.cli.progress import ProgressLine
+from namespace_server.interruption import raise_interrupts
 
 if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
@@ -207,6 +208,7 @@ def _opened(
     with commit_handler(manifest_store) as handler:
         store = open_store(uri, storage_options(options), durability="none" if durability == "none" else "fsync")
         with closing(handle(store, handler)) as handled:
+            raise_interrupts()
             yield handled
 
 

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, Self
 
 import typer
 
+from namespace_server.interruption import INTERRUPTED
+
 Run = Callable[..., None]
 """The function of a command."""
 
@@ -35,7 +37,7 @@ class ExitStatus(IntEnum):
     CONFLICT = 4, "other commits are in the way; nothing was changed, and the same command can succeed later"
     UNAVAILABLE = 5, "no answer, or none for now, or the address is in use; nothing was changed"
     UNKNOWN = 6, "the answer to a change was lost: it may be committed, or may be later"
-    INTERRUPTED = 130, "Ctrl-C ended the command; what it had committed stays"
+    INTERRUPTED = INTERRUPTED, "Ctrl-C ended the command; what it had committed stays"
 
 
 def command(function: Run) -> Run:

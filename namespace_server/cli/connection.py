@@ -14,6 +14,7 @@ import typer
 
 from namespace_server.cli.command import Run, refusal, verbose_command, with_options
 from namespace_server.cli.options import commit_handler, opened_catalog, storage_options
+from namespace_server.interruption import raise_interrupts
 
 if TYPE_CHECKING:
     from lance_core.storage.port import ObjectStore
@@ -85,7 +86,7 @@ _OPTIONS: Final[Mapping[str, tuple[Any, Any]]] = {
     "storage_option": _option(
         list[str] | None,
         "--storage-option",
-        help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.",
+        help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME and the profile; may be repeated.",
         show_default=False,
     ),
     "manifest_store": _option(
@@ -133,21 +134,21 @@ def connected(context: typer.Context, *, new: bool = False) -> Iterator[Catalog]
     connection = _connection(found)
     from namespace_client import Catalog
 
+    options = _options_of(found, connection)
     if connection.is_server:
-        options = storage_options(found.storage_option)
         with Catalog.connect(
             found.url,
             api_key=found.api_key,
             token=found.token,
             ca=found.ca,
             profile=found.profile,
-            storage_options=options or None,
+            storage_options=options,
         ) as catalog:
+            raise_interrupts()
             yield catalog
         return
     from namespace_server.directory.namespace import DirectoryNamespace
 
-    options = _options_of(found, connection)
     with opened_catalog(connection.target, options, found.manifest_store, found.durability) as stored:
         target: Any = DirectoryNamespace(catalog=stored)  # its methods take more than `Namespace` says
         with Catalog.connect(target, namespace=connection.namespace or None, storage_options=options) as catalog:
@@ -179,7 +180,13 @@ def opened_store(context: typer.Context) -> Iterator[ObjectStore]:
 
         store = open_store(connection.target, _options_of(found, connection))
         with closing(handle(store, handler)) as handled:
+            raise_interrupts()
             yield handled
+
+
+def file_options(context: typer.Context) -> dict[str, str]:
+    """The options of the object stores of files that are loaded or written: those that the tables' own store has."""
+    return _options_of(context.obj, _connection(context.obj))
 
 
 def root_options(context: typer.Context) -> dict[str, str]:

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, Self
 
 from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.interruption import raise_interrupt
 
 
 class Interrupts:
@@ -56,7 +57,7 @@ class Interrupts:
             said = "interrupted twice, during the commit: the rows may be committed, or not; `log` shows which"
             raise refusal(said, ExitStatus.INTERRUPTED) from None
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
         again, self.came = self.came, True
         if again or not self._is_held:
-            raise KeyboardInterrupt
+            raise_interrupt(number, frame)

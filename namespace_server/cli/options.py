@@ -12,6 +12,7 @@ import typer
 
 from namespace_server.cli.command import refusal, server_environment
 from namespace_server.durations import parse_duration
+from namespace_server.interruption import raise_interrupts
 
 if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitHandler
@@ -101,6 +102,7 @@ def opened_catalog(
         if manifests is not None:
             opened.callback(manifests.close)
         opened.callback(catalog.close)
+        raise_interrupts()
         yield catalog
 
 

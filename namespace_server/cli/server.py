@@ -31,6 +31,7 @@ from namespace_server.cli.progress import ProgressLine
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import NO_URL, Peer
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.interruption import raise_interrupts
 from namespace_server.observability.access_log import AccessLog
 from namespace_server.observability.logs import configure_logs
 from namespace_server.observability.metrics.measures import ServerMetrics
@@ -116,6 +117,7 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
     configure_logs(settings.log_level, settings.log_format)
     namespace = _open(settings)
     try:
+        raise_interrupts()
         with ProgressLine() as progress:
             adopted = namespace.adopt(strict=strict, progress=progress)
     except (LanceNamespaceError, LanceCoreError) as error:
