@@ -40,7 +40,12 @@ def create(
         ),
     ] = None,
     parents: Annotated[bool, typer.Option("-p", "--parents", help="Also the namespaces above it.")] = False,
-    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="A namespace that is there is no error.")] = False,
+    exist_ok: Annotated[
+        bool,
+        typer.Option(
+            "--exist-ok", help="A namespace that is there, with these properties and maybe others, is no error."
+        ),
+    ] = False,
     properties: Annotated[
         list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="Kept with it; may be repeated.")
     ] = None,
@@ -55,10 +60,11 @@ def create(
         if parents and len(path := table_paths(context, [name])[0]) > 1:
             catalog.ensure_namespace(path[:-1])
         if columns is None:
-            catalog.create_namespace(name, properties=given, exist_ok=exist_ok, message=message)
+            is_new = catalog.create_namespace(name, properties=given, exist_ok=exist_ok, message=message)
         else:
+            is_new = True
             catalog.create(name, schema=columns, properties=given, message=message)
-    say(context, f"{name}: created", name=name)
+    say(context, f"{name}: {'created' if is_new else 'was there'}", name=name, was_there=not is_new)
 
 
 def register(
@@ -102,11 +108,13 @@ def drop(
             raise refusal(f"{name}: not dropped")
     with connected(context) as catalog:
         if namespace:
-            catalog.drop_namespace(name, cascade=cascade, missing_ok=missing_ok, purge=purge, message=message)
+            was_there = catalog.drop_namespace(
+                name, cascade=cascade, missing_ok=missing_ok, purge=purge, message=message
+            )
         else:
             with _hinting(catalog, name):
-                catalog.drop(name, missing_ok=missing_ok, purge=purge, message=message)
-    say(context, f"{name}: dropped", name=name)
+                was_there = catalog.drop(name, missing_ok=missing_ok, purge=purge, message=message)
+    say(context, f"{name}: {'dropped' if was_there else 'is not there'}", name=name, was_there=was_there)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.interruption import raise_interrupts
 
 
 def tck(
@@ -37,12 +38,16 @@ def tck(
     from namespace_tck.command import list_checks, run
     from namespace_tck.session import SessionError, SessionUnreachable
 
+    of_runs = {"--url": url, "--header": header, "--junit": junit}
+    if list_only and (given := [option for option, value in of_runs.items() if value]):
+        raise refusal(f"{given[0]}: goes without --list, which runs no check")
     try:
         if list_only:
             status = list_checks(only or (), typer.echo)
         elif url is None:
             raise refusal("--url: expected the address of a server")
         else:
+            raise_interrupts()
             status = run(url, header or (), only or (), junit, typer.echo)
     except SessionUnreachable as error:
         raise refusal(str(error), ExitStatus.UNAVAILABLE) from error

@@ -51,8 +51,8 @@ def gc(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the catalog, for this run and all later ones, such as gc.dropped.window=30d; may be "
-            "repeated.",
+            help="A setting of the catalog, for this run and all later ones, such as gc.dropped.window=30d; with "
+            "--dry-run for its list alone. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -77,6 +77,11 @@ def gc(
     """
     if older_than is not None and not dry_run:
         raise refusal("--older-than: expected --dry-run: what is removed, is by the setting gc.uncommitted.grace")
+    for option, value in (("--max-removals", max_removals), ("--max-time", max_time)):
+        if dry_run and value is not None:
+            raise refusal(f"{option}: goes without --dry-run, which removes nothing")
+    if changed and table:
+        raise refusal("--changed: goes without --table: the files of tables that are named are looked at")
     least = None if older_than is None else duration("--older-than", older_than)
     settings = named_values("--set", setting)
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from namespace_server.cli.command import refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.options import at_point
 from namespace_server.cli.output import print_fields, print_json, print_names, print_table, shown_bytes, shown_moment
@@ -27,6 +28,7 @@ TagName = Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Tag 
 Version = Annotated[int | None, typer.Option("--version", help="Version of the table (the newest).")]
 
 _READERS: Final = 8
+_FIRST_ROWS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def _described(view: Catalog | CatalogView, tables: Sequence[Name], progress: Pr
 def show(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A table; the catalog itself.")] = None,
-    rows: Annotated[int, typer.Option("--rows", min=0, help="So many first rows.")] = 5,
+    rows: Annotated[int | None, typer.Option("--rows", min=0, help="So many first rows (5).")] = None,
     branch: BranchName = None,
     tag: TagName = None,
     version: Version = None,
@@ -102,6 +104,10 @@ def show(
     """Show a table: schema, version, branches, tags, indices, size and first rows. Without a name: the catalog."""
     from namespace_server.cli.row_output import json_rows, print_rows
 
+    of_tables = {"--rows": rows, "--branch": branch, "--tag": tag, "--version": version}
+    if name is None and (given := [option for option, value in of_tables.items() if value is not None]):
+        raise refusal(f"{given[0]}: expected the name of a table with it")
+    rows = _FIRST_ROWS if rows is None else rows
     with connected(context) as catalog:
         view = at_point(catalog, at)
         if name is None:

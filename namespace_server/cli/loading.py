@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.data import DATA_STORAGE_VERSION
 from lance_core.format.blobs import as_bytes, is_blob
 from namespace_server.cli.files.arrow_files import ArrowRows
 from namespace_server.cli.files.csv_files import CsvRows
@@ -21,8 +22,9 @@ from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape, ShapeConflic
 from namespace_server.cli.files.sources import RowSource, SourceFinder
 from namespace_server.cli.files.texts import typed
 from namespace_server.cli.row_output import batches_with_progress
-from table_data.arrow.fitting import columns_for, fit
+from table_data.arrow.fitting import columns_for, fit, named
 from table_data.errors import InvalidCall
+from table_data.staging import check_rows
 
 if TYPE_CHECKING:
     from namespace_client import MultiTableTransaction
@@ -115,25 +117,37 @@ def find_items(items: Sequence[str], finder: SourceFinder) -> list[LoadItem]:
 
 
 def parse_keys(given: Sequence[str], tables: Sequence[str]) -> dict[str, list[str]]:
-    """The key columns of each table that is loaded, as `--on` names them. Raises `FileRefused`."""
-    keys: dict[str, list[str]] = {}
+    """The key columns of each table that is loaded, as `--on` names them. Raises `FileRefused`.
+
+    One without a table is for those that no other one names.
+    """
+    keys: dict[str | None, list[str]] = {}
     for item in given:
         table, equals, names = item.rpartition("=")
         columns = [name.strip() for name in names.split(",") if name.strip()]
-        known = [each for each in tables if not equals or each == table]
-        if not columns or not known:
+        if not columns or (equals and table not in tables):
             raise FileRefused(f"--on {item}: expected KEY or TABLE=KEY, with one of the tables that are loaded")
-        keys |= {each: columns for each in known if equals or each not in keys}
-    if given and (without := [each for each in tables if each not in keys]):
+        named = table if equals else None
+        if (before := keys.get(named)) is not None or len(set(columns)) < len(columns):
+            both = ",".join(dict.fromkeys([*(before or ()), *columns]))
+            raise FileRefused(f"--on {item}: expected each column of a key once, in one --on: {both}")
+        keys[named] = columns
+    found = {each: keys.get(each) or keys.get(None) for each in tables}
+    if given and (without := [each for each, columns in found.items() if columns is None]):
         raise FileRefused(f"--on: expected the key of {without[0]}")
-    return keys
+    return {each: columns for each, columns in found.items() if columns is not None}
 
 
 def plan_loads(tx: MultiTableTransaction, items: Sequence[LoadItem], options: LoadOptions) -> Iterator[TablePlan]:
-    """Plan the load into each table. Reads text files for new tables in whole. Raises `FileRefused`."""
+    """Plan the load into each table. Reads text files for new tables in whole. Raises `FileRefused`.
+
+    Also for a table that is there although it is to be created, and for one that is not there otherwise.
+    """
     _check_options(items, options)
     unused = set(options.vectors)
     for table in dict.fromkeys(item.table for item in items):
+        if options.mode in _NEW:
+            _check_presence(tx, table, options)
         opened = [_opened(item.source, options) for item in items if item.table == table]
         if options.mode in _NEW:
             schema, is_guessed = _new_schema(opened, options)
@@ -145,6 +159,33 @@ def plan_loads(tx: MultiTableTransaction, items: Sequence[LoadItem], options: Lo
         yield TablePlan(table, schema, is_guessed, [_with_columns(table, each, schema) for each in opened])
     if unused:
         raise FileRefused(f"--vector {min(unused)}: expected a column of the files, found none of this name")
+
+
+def _check_presence(tx: MultiTableTransaction, table: str, options: LoadOptions) -> None:
+    found = tx.describe(table, branch=options.branch)
+    if options.mode == "create" and found is not None and found.version is not None:
+        raise FileRefused(f"{table}: expected no table of this name with --mode create, found one")
+    if options.mode == "overwrite" and found is None:
+        raise FileRefused(f"{table}: expected a table with --mode overwrite, found none; --mode create makes one")
+
+
+def check_table(
+    tx: MultiTableTransaction,
+    plan: TablePlan,
+    options: LoadOptions,
+    progress: ProgressLine,
+    check: Callable[[], None],
+) -> None:
+    """Read the rows of all files of a table as `load_table` does, and stage none. Raises as it does for the files."""
+    is_new = options.mode in _NEW
+    version = DATA_STORAGE_VERSION
+    if not is_new:
+        version = tx.table(plan.table, branch=options.branch).to_pylance().data_storage_version
+    for schema, files in _streams(plan, options.mode):
+        stream = _Stream(files, schema, progress, check)
+        with stream.explained(), named(plan.table):
+            reader = pa.RecordBatchReader.from_batches(schema, stream.batches())
+            check_rows(reader, None if is_new else plan.schema, version, whole=options.mode != "upsert")
 
 
 def load_table(
@@ -162,16 +203,9 @@ def load_table(
     mode = options.mode
     for schema, files in _streams(plan, mode):
         stream = _Stream(files, schema, progress, check)
-        try:
+        with stream.explained():
             reader = pa.RecordBatchReader.from_batches(schema, stream.batches())
             done = _stage(tx, plan.table, reader, mode, options)
-        except Exception as error:
-            check()
-            if stream.failure is not None:
-                raise stream.failure from error  # in place of what pylance makes of it
-            if stream.reading is not None and isinstance(error, InvalidCall):
-                raise FileRefused(f"{stream.reading}: {error}") from error
-            raise
         mode = "append" if mode in _NEW else mode
         for what, count in done.items():
             counts[what] = counts.get(what, 0) + count
@@ -381,6 +415,19 @@ class _Stream:
         self._files, self._schema, self._progress, self._check = files, schema, progress, check
         self.failure: Exception | None = None
         self.reading: str | None = None
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Within it the rows are read. Raises what was wrong with a file, by its name, in place of what others say."""
+        try:
+            yield
+        except Exception as error:
+            self._check()
+            if self.failure is not None:
+                raise self.failure from error
+            if self.reading is not None and isinstance(error, InvalidCall):
+                raise FileRefused(f"{self.reading}: {error}") from error
+            raise
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         try:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli.command import server_environment
+from namespace_server.cli.command import ExitStatus, refusal, server_environment
 from namespace_server.cli.connection import RootArgument, opened_root, table_paths, take_root
 from namespace_server.cli.options import named_values
 from namespace_server.cli.output import print_report
@@ -41,7 +41,9 @@ def maintain(
     force: Annotated[
         bool, typer.Option("--force", help="Work on tables too that were changed within maintenance.quiet_seconds.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; list what is worth work.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write nothing; list what is worth work, and what would be left.")
+    ] = False,
 ) -> None:
     """Compact the tables of a catalog that are worth it and extend their indices, in bounded commits of the catalog.
 
@@ -52,6 +54,8 @@ def maintain(
     from namespace_server.maintenance.policy import read_policy
     from namespace_server.maintenance.run import TableSelection
 
+    if dry_run and seconds is not None:
+        raise refusal("--seconds: goes without --dry-run, which looks at all tables and does no work")
     defaults = _defaults(policy)
     read_policy(defaults)
     take_root(context, arguments, ())
@@ -62,10 +66,14 @@ def maintain(
 
         change = DirectoryNamespace(catalog=catalog).data.change
         maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)
-        report = maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
+        report = (
+            maintenance.plan(selection, forced=force)
+            if dry_run
+            else maintenance.run(selection, seconds=seconds, forced=force)
+        )
     print_report(report, as_json=context.obj.as_json)
     if report.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _defaults(given: list[str] | None) -> dict[str, str]:

@@ -12,9 +12,9 @@ import typer
 
 from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus, refusal
-from namespace_server.cli.connection import connected
+from namespace_server.cli.connection import connected, file_options, table_paths
 from namespace_server.cli.listing import At, BranchName, TagName, Version
-from namespace_server.cli.options import at_point, storage_options
+from namespace_server.cli.options import at_point
 from namespace_server.cli.output import print_json, say
 from namespace_server.cli.progress import ProgressLine
 
@@ -62,21 +62,24 @@ def read(
     It has the bytes of blob columns, JSON lines as base64; CSV cannot hold them, and the terminal shows what they are.
     """
     from lance_core.format.blobs import is_blob
-    from namespace_server.cli.files.destinations import destination
+    from namespace_server.cli.files.destinations import STANDARD_OUTPUT, destination
     from namespace_server.cli.files.formats import delimiter_of, format_of
     from namespace_server.cli.files.row_writers import write_rows
     from namespace_server.cli.row_output import batches_with_progress
-    from table_data.arrow.batch_sizes import BATCH_BYTES, in_fewer_rows
+    from table_data.arrow.batch_sizes import BATCH_BYTES, in_fewer_rows, table_of
     from table_data.pylance_errors import explained
 
     kind = None if output is None and file_format is None else format_of(output or "", file_format)
+    to_output = output is None or output in STANDARD_OUTPUT
+    if kind is not None and to_output and context.obj.as_json:
+        raise refusal("--json: goes without --format, unless --output is a file: standard output has the rows then")
     with connected(context) as catalog, ProgressLine() as progress:
         dataset = at_point(catalog, at).dataset(table, branch=branch, tag=tag, version=version)
         chosen = _chosen(columns, dataset)
         if kind is None:
             is_short = limit is None and not context.obj.as_json
             with explained(f"read of {table}"):
-                rows = dataset.to_table(columns=chosen, filter=where, limit=SCREEN + 1 if is_short else limit)
+                rows = table_of(dataset, columns=chosen, filter=where, limit=SCREEN + 1 if is_short else limit)
             _print(context, rows.slice(0, SCREEN) if is_short else rows)
             if is_short and rows.num_rows > SCREEN:
                 typer.echo(f"the first {SCREEN} rows; --limit says how many, --output writes all", err=True)
@@ -100,10 +103,9 @@ def read(
             reader = scan()
         total = total if limit is None else min(total, limit)
         batches = batches_with_progress(_explained(in_fewer_rows(reader, scan), table), progress, "read", total)
-        options = storage_options(list(context.obj.storage_option))
-        with destination(output, options) as stream:
+        with destination(output, file_options(context)) as stream:
             write_rows(stream, kind, reader.schema, batches, delimiter_of(output or ""))
-    if output is not None and output != "-":
+    if not to_output:
         say(context, f"{output}: {counted(total, 'row')}", file=str(output), rows=total)
 
 
@@ -202,7 +204,9 @@ def load(
             help="A cell of CSV that is null if it is not quoted, beside an empty one; with '' quoted ones are, too.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say the columns, and load nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read all rows, say the columns or what is refused, and load nothing.")
+    ] = False,
     file_format: Format = None,
     message: Annotated[
         str | None, typer.Option("-m", "--message", help="Text that is kept with the batch, for `log`.")
@@ -217,7 +221,7 @@ def load(
     from namespace_server.cli.files.schemas import read_schema
     from namespace_server.cli.files.sources import SourceFinder
     from namespace_server.cli.interrupts import Interrupts
-    from namespace_server.cli.loading import LoadOptions, find_items, load_table, parse_keys, plan_loads
+    from namespace_server.cli.loading import LoadOptions, check_table, find_items, load_table, parse_keys, plan_loads
 
     if mode not in _MODES:
         raise refusal(f"--mode {mode}: expected one of {', '.join(_MODES)}")
@@ -237,16 +241,22 @@ def load(
     loaded: dict[str, dict[str, int]] = {}
     with (
         Interrupts() as interrupts,
-        SourceFinder(file_format, storage_options(list(context.obj.storage_option))) as finder,
+        SourceFinder(file_format, file_options(context)) as finder,
         connected(context, new=mode == "create") as catalog,
         ProgressLine() as progress,
     ):
         found = find_items(items, finder)
-        options = replace(options, keys=parse_keys(on or [], list(dict.fromkeys(each.table for each in found))))
+        tables = list(dict.fromkeys(each.table for each in found))
+        options = replace(options, keys=parse_keys(on or [], tables))
+        for parent in {path[:-1] for path in table_paths(context, tables)} if mode == "create" else ():
+            catalog.namespaces(parent)  # or it is refused here, before the files are read
         tx = catalog.begin(message=message)
         if dry_run:
             with tx:
-                plans = list(plan_loads(tx, found, options))
+                plans = []
+                for plan in plan_loads(tx, found, options):
+                    plans.append(plan)
+                    check_table(tx, plan, options, progress, interrupts.check)
                 tx.abandon()
             if context.obj.as_json:
                 print_json({"tables": {plan.table: _columns_of(plan) for plan in plans}})

@@ -135,9 +135,9 @@ class Maintenance:
     _first: ObjectId | None = field(default=None, init=False)
     """The table at which the next run begins: the last one ran out of time before it."""
 
-    def plan(self, selection: TableSelection | None = None) -> MaintenanceReport:
-        """Report the work of a run now, without doing it. Writes nothing; raises as `run`."""
-        return self._go(selection or TableSelection(), lambda: False, self._planned)
+    def plan(self, selection: TableSelection | None = None, *, forced: bool = False) -> MaintenanceReport:
+        """Report what a run would do and leave, without doing it. Writes nothing; takes arguments and raises as `run`."""
+        return self._go(selection or TableSelection(), lambda: False, partial(self._planned, forced=forced))
 
     def run(
         self, selection: TableSelection | None = None, *, seconds: float | None = None, forced: bool = False
@@ -212,8 +212,11 @@ class Maintenance:
         data = ManifestReader(self.store).read(entry)
         return parse_manifest_file(data, expected_version=entry.version, lazily=True)
 
-    def _planned(self, candidate: _Candidate) -> TableOutcome:
-        return _outcome(candidate, TableStatus.PLANNED)
+    def _planned(self, candidate: _Candidate, *, forced: bool) -> TableOutcome:
+        outcome = _outcome(candidate, TableStatus.PLANNED)
+        if not forced:
+            self._is_left(candidate, _DISTURBED if candidate.plan is not None else _DISTURBED_BY_INDEX, outcome)
+        return outcome
 
     def _work(self, first: _Candidate, is_over: Callable[[], bool], *, forced: bool) -> TableOutcome:
         """Compact a table, then extend its indices."""

@@ -26,6 +26,7 @@ from table_data.staging.indices import default_index_name, stage_index, stage_in
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
 from table_data.staging.row_sets import RowSet
 from table_data.staging.rows import (
+    check_rows,
     data_format,
     stage_delete,
     stage_rows,
@@ -40,6 +41,7 @@ __all__ = [
     "ReadOnlyTable",
     "RowSet",
     "StagedMergeInsert",
+    "check_rows",
     "data_format",
     "default_index_name",
     "expression_of",

@@ -46,6 +46,22 @@ def validated_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
     return for_lance(rows_of(data), [])
 
 
+def check_rows(data: Any, table: pa.Schema | None, data_version: str, *, whole: bool = True) -> None:
+    """Read rows that are to be added to a table, or without `table` those of a new one, and write nothing.
+
+    Raises as `stage_rows` and `stage_table` for what is wrong with them. Without `whole` columns may be missing.
+    """
+    given = rows_of(data, table)
+    if table is None:
+        check_storable(widened(given.schema), data_version)
+        rows = for_lance(given, [])
+    else:
+        rows = for_lance(given, [], schema=columns_for(given.schema, table, whole=whole))
+        check_readable_types(rows.schema, data_version)
+    for _ in _reader(rows):
+        pass
+
+
 def stage_rows(dataset: lance.LanceDataset, data: Any, *, checked: bool = False) -> tuple[pb.DataFragment, ...]:
     """Write rows in the schema of the table, as new fragments. No rows give no fragments.
 

@@ -292,3 +292,52 @@ def test_a_second_interrupt_during_the_commit_says_that_it_is_unknown(
 ) -> None:
     done = interrupted_at_the_commit(root, tmp_path, monkeypatch, 2)
     assert "interrupted twice, during the commit: the rows may be committed, or not" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["t={good}", "--mode", "create"], "t: expected no table of this name with --mode create, found one"),
+        (["no={good}", "--mode", "overwrite"], "no: expected a table with --mode overwrite, found none"),
+        (["no={good}"], "no such table"),
+        (["no={good}", "--mode", "upsert", "--on", "id"], "no such table"),
+        (["no.u={good}", "--mode", "create"], "no"),
+        (["t={bad}"], "bad.csv: line 3: column id: expected int64, found 'x'"),
+        (["t={bad}", "--mode", "upsert", "--on", "id"], "bad.csv: line 3: column id"),
+        (["t={good}", "t={bad}"], "bad.csv: line 3: column id"),
+        (["t={arrow}"], "bad.arrow: "),
+        (["t={good}", "--branch", "no"], "no"),
+        (["u={good}", "--mode", "create", "--schema", "id int64, zip date32"], "good.csv: line 2: column zip"),
+        (["u={text}", "--mode", "create"], "not-utf-8.arrow: "),
+        (["t={good}", "--text"], "--text: expected with --mode create or overwrite"),
+        (["t={good}", "--vector", "zip"], "--vector: expected with --mode create or overwrite"),
+        (["t={arrow}", "--delimiter", ";"], "--delimiter: expected CSV files, found arrow"),
+    ],
+)
+def test_a_dry_run_is_refused_as_the_load_is(root: str, tmp_path: Path, arguments: list[str], said: str) -> None:
+    not_utf8 = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    )
+    files = {
+        "good": file(tmp_path / "good.csv", "id,zip\n2,002\n"),
+        "bad": file(tmp_path / "bad.csv", "id,zip\n2,002\nx,003\n"),
+        "arrow": tmp_path / "bad.arrow",
+        "text": tmp_path / "not-utf-8.arrow",
+    }
+    for name, table in (("arrow", pa.table({"id": [2.5], "zip": ["x"]})), ("text", pa.table({"zip": not_utf8}))):
+        with pa.ipc.new_file(files[name], table.schema) as writer:
+            writer.write_table(table)
+    given = ["load", *(each.format(**files) for each in arguments), "--root", root]
+    before = sorted(Path(root).rglob("*"))
+    told = refused(*given, "--dry-run")
+    assert said in told
+    assert sorted(Path(root).rglob("*")) == before
+    assert refused(*given) == told
+
+
+def test_a_dry_run_makes_no_catalog(tmp_path: Path) -> None:
+    rows = file(tmp_path / "rows.csv", "id\n1\n")
+    load = ("load", f"t={rows}", "--mode", "create", "--root", str(tmp_path / "new"))
+    assert printed(*load, "--dry-run") == "t: id int64\nnothing is loaded\n"
+    assert not (tmp_path / "new").exists()
+    assert "t: id int64" in printed(*load)

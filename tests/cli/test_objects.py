@@ -141,7 +141,7 @@ class TestCreate:
         schema.write_text("[]")
         assert "expected a JSON object" in shop.refused("create", shop.name("t"), "--schema", str(schema))
         assert "exist" in shop.refused("create", shop.namespace)
-        assert shop("create", shop.namespace, "--exist-ok")
+        assert shop("create", shop.namespace, "--exist-ok") == f"{shop.namespace}: was there\n"
         assert "expected NAME=VALUE" in shop.refused("create", "x", "--property", "owner")
         twice = shop.refused("create", "x", "--property", "owner=ann", "--property", "owner=bob")
         assert "--property owner: expected one value, found two" in twice
@@ -153,7 +153,7 @@ class TestDrop:
         assert shop("drop", name, "-m", "by mistake") == f"{name}: dropped\n"
         assert shop("ls", shop.namespace) == ""
         assert name in shop.refused("drop", name).replace("$", ".")
-        shop("drop", name, "--missing-ok")
+        assert shop("drop", name, "--missing-ok") == f"{name}: is not there\n"
         shop("undrop", name)
         assert shop("ls", shop.namespace) == f"{name}\n"
 
