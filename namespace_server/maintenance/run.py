@@ -136,7 +136,7 @@ class Maintenance:
     """The table at which the next run begins: the last one ran out of time before it."""
 
     def plan(self, selection: TableSelection | None = None, *, forced: bool = False) -> MaintenanceReport:
-        """Report what a run would do and leave, without doing it. Writes nothing; takes arguments and raises as `run`."""
+        """Report what a run would do and leave. Writes nothing; takes arguments and raises as `run`."""
         return self._go(selection or TableSelection(), lambda: False, partial(self._planned, forced=forced))
 
     def run(
