@@ -18,7 +18,7 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.history import CatalogHistory
 from namespace_client.http import CatalogServer
-from namespace_client.leases import LASTING, Intent, PinnedVersion
+from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
 from namespace_client.names import AnyName, default_namespace
 from namespace_client.reads import CatalogView
 from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
@@ -249,7 +249,7 @@ class Catalog(CatalogChanges):
             CatalogUnreachable: The catalog did not respond; nothing was done.
             CommitUnknown: The outcome is unknown.
         """
-        seconds = None if lasting is None else int(lasting.total_seconds())
+        seconds = None if lasting is None else whole_seconds(lasting)
         committed = self._commit(VersionPin(name, version, seconds, reason))
         return committed.catalog_version if version is None else version
 

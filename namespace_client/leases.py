@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import math
 import os
 import threading
 import time
@@ -22,7 +23,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from namespace_client.access import CatalogAccess
-from namespace_client.errors import ClientError
+from namespace_client.errors import ClientError, InvalidCall
 from namespace_client.wire import CommittedBatch
 from table_data.batch_operations import (
     BatchOperation,
@@ -46,6 +47,13 @@ _LOCK_TIMEOUT: Final = 10.0
 _MANY: Final = 1_000
 
 
+def whole_seconds(lasting: timedelta) -> int:
+    """A duration in whole seconds, not shorter. Raises `InvalidCall` for something else."""
+    if not isinstance(lasting, timedelta):
+        raise InvalidCall(f"lasting: expected a timedelta, found {lasting!r:.40}")
+    return math.ceil(lasting.total_seconds())
+
+
 class Lease:
     """Something that is kept for a job while it is renewed. Thread-safe. Used once, as a context manager.
 
@@ -55,7 +63,7 @@ class Lease:
 
     def __init__(self, access: CatalogAccess, *, lasting: timedelta, every: timedelta) -> None:
         self._access = access
-        self._seconds = int(lasting.total_seconds())
+        self._seconds = whole_seconds(lasting)
         self._every = every
         self._lock = threading.Lock()
         self._sent = False

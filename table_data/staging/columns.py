@@ -32,9 +32,12 @@ def stage_columns(
     """Add columns: SQL expressions by name, a function over batches, rows, or a schema for columns of nulls.
 
     Rows are one for each row of the table, in the order of a scan. Raises `InvalidCall` if they are more or fewer, if a
-    column exists already, if a function or rows are given for a table without fragments, for a wrong expression, for
-    arithmetic that overflows, and for values that Lance does not give back.
+    column exists already, if a function or rows are given for a table without fragments, if `read_columns` are given
+    without a function, for a wrong expression, for arithmetic that overflows, and for values that Lance does not give
+    back.
     """
+    if read_columns is not None and not (isinstance(columns, BatchUDF) or callable(columns)):
+        raise InvalidCall("read_columns: expected with a function for new columns, which gets them")
     fragments = dataset.get_fragments()
     if isinstance(columns, (pa.Field, pa.Schema)):
         columns = widened(pa.schema([columns]) if isinstance(columns, pa.Field) else columns)

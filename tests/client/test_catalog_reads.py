@@ -396,6 +396,9 @@ class TestSingleChanges:
         catalog.create("plain", {"id": [1]})
         with pytest.raises(InvalidCall, match="column: expected one, found 0 columns of vectors"):
             catalog.search("plain", [1.0])
+        for wrong in ([], [float("nan"), 1.0], [1.0, float("inf")], None, ["a", "b"]):
+            with pytest.raises(InvalidCall, match="query: expected "):
+                catalog.search("searched", wrong)
         for k in (0, -1, True, 1.5, 2**63):
             with pytest.raises(InvalidCall, match="k: expected a whole number from 1 "):
                 catalog.search("searched", [1.0, 0.0], k=k)  # type: ignore[arg-type]

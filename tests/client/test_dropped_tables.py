@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from namespace_client import Catalog, CommitRejected
+from namespace_client import Catalog, CommitRejected, InvalidCall
 from namespace_server.cli import cli
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.client.scene import Scene
@@ -55,6 +55,8 @@ def test_pins(scene: Scene) -> None:
     catalog, name = scene.catalog, f"pin-{scene.namespace}"
     with catalog.begin() as tx:
         tx.create("t", ROWS)
+    with pytest.raises(InvalidCall, match="lasting: expected a timedelta, found 5"):
+        catalog.pin(name, lasting=5)  # type: ignore[arg-type]
     version = catalog.pin(name, lasting=timedelta(days=2), reason="audit")
     assert version is not None
     with catalog.begin() as tx:

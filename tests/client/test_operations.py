@@ -375,6 +375,9 @@ def test_columns_computed_by_sql_by_a_function_and_of_nulls(scene: Scene) -> Non
         tx.delete("t", "id = 3")
         tx.add_columns("t", {"half": "v / 2"})
         tx.add_columns("t", squared, read_columns=["id"])
+        for columns in ({"z": "id"}, pa.schema([("z", pa.int64())])):
+            with pytest.raises(InvalidCall, match="read_columns: expected with a function"):
+                tx.add_columns("t", columns, read_columns=["id"])
         tx.add_columns("t", pa.schema([("note", pa.string()), ("place", pa.struct([("x", pa.int32())]))]))
         tx.append("t", [{"id": 20, "v": 0.0, "half": 0.0, "square": 400, "note": "n", "place": {"x": 1}}])
 
