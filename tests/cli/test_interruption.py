@@ -51,7 +51,7 @@ def interrupted(command: list[str], module: str) -> tuple[int, str]:
     [
         ("ls", "typer.colors"),
         ("ls", "typer.main"),
-        ("read", "namespace_client.catalog"),
+        ("read", "namespace_client.http"),
         ("read", "pyarrow.lib"),
         ("read", "lance.lance"),
         ("load", "namespace_server.cli.files.sources"),
