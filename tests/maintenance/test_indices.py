@@ -213,7 +213,7 @@ def test_a_table_is_compacted_first(ground: Ground) -> None:
 def test_a_plan(ground: Ground) -> None:
     make_table(ground, "BTREE")
     head = ground.head(T)
-    report = maintenance(ground, defaults=POLICY).plan()
+    report = maintenance(ground, defaults=POLICY).plan(forced=True)
     [outcome] = report.outcomes
     assert (outcome.status, outcome.indices, outcome.unindexed_rows) == (TableStatus.PLANNED, ("BTREE_i",), 20)
     assert outcome.line() == "g$t: to do: 1 index to extend (20 rows not covered)"

@@ -100,11 +100,13 @@ def test_a_plan_writes_nothing(ground: Ground) -> None:
     ground.call("declare_table", id=["g", "declared"])
     before = {path: path.stat().st_mtime_ns for path in ground.root.rglob("*")}
     store = LocalStore(ground.root, "none")
-    report = Maintenance(store, ManifestTable(store)).plan()
+    report = Maintenance(store, ManifestTable(store)).plan(forced=True)
     assert {path: path.stat().st_mtime_ns for path in ground.root.rglob("*")} == before
     assert (report.tables, statuses(report)) == (3, {"g$t": TableStatus.PLANNED})
     assert report.outcomes[0].small == COUNT
     assert list(report.lines())[-1].endswith("3 tables: 1 to do")
+    left = Maintenance(store, ManifestTable(store)).plan()  # the index was made just now
+    assert statuses(left) == {"g$t": TableStatus.BUSY}
 
 
 @pytest.mark.parametrize("index", [False, True])
