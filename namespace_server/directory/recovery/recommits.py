@@ -74,30 +74,33 @@ class Recommits:
         assert transaction is not None
         meant = [each for each in others if may_have_read_number(transaction, each.version)]
         views = [each for each in self._read(meant) if self._may_be_read(found, each)]
-        row = snapshot.version_entry(*place, transaction.read_version)
-        read = self._read_row(found, row) if row is not None else None
         if not views:
-            if row is not None and read is None:
+            row = snapshot.version_entry(*place, transaction.read_version)
+            if row is not None and self._read_row(found, row) is None:
                 raise InvalidTransaction(
                     f"what it read as version {row.version} is not known: it was not that of the table, and is gone"
                 )
             if transaction.HasField("restore"):
                 _check_restored(transaction.restore.version, transaction.read_version, others)
             return CommitTransaction(place[0], place[1], transaction)
-        view = views[0].file
-        readings = [each.file for each in views[1:]] + ([] if read is None else [read])
+        by_version = Others()
+        for each in others:
+            by_version.setdefault(each.version, []).append(each)
+        trunks = [self._trunk(each, by_version, place, snapshot) for each in views]
+        view, readings = views[0].file, [each.file for each in views[1:]]
+        # Up to the trunk, ids of the catalog's versions are those of the views. Above it they may be others.
+        for row in snapshot.versions(*place, start=min(each.version for each in trunks) + 1):
+            if row.version > transaction.read_version:
+                break
+            if may_have_read_number(transaction, row.version) and (read := self._read_row(found, row)) is not None:
+                readings.append(read)
+                trunks.append(Trunk(row.version, frozenset()))
         if any(not names_the_same(transaction, view, each) for each in readings):
             numbers = sorted({view.version, *(each.version for each in readings)})
             raise InvalidTransaction(
                 f"it may have been built on any of {len(readings) + 1} versions with the number "
                 f"{' or '.join(map(str, numbers))}, and means another change on each"
             )
-        by_version = Others()
-        for each in others:
-            by_version.setdefault(each.version, []).append(each)
-        trunks = [self._trunk(each, by_version, place, snapshot) for each in views]
-        if row is not None and read is not None:
-            trunks.append(Trunk(row.version, frozenset()))
         trunk = Trunk(min(each.version for each in trunks), frozenset.intersection(*(each.own for each in trunks)))
         if transaction.HasField("restore"):
             _check_restored(transaction.restore.version, trunk.version, others)

@@ -79,6 +79,24 @@ def test_two_writers_go_on_from_two_versions_of_one_number(tmp_path: Path, kind:
     scenario.finish()
 
 
+@pytest.mark.parametrize("kind", ["delete_own", "update_own", "upsert", "delete_base", "update_base"])
+def test_a_change_that_pylance_rebased_over_versions_of_another_writer(tmp_path: Path, kind: str) -> None:
+    """Its writer read a version of the catalog, and its number is that of a version which is in quarantine then.
+
+    A version of the first writer is not adopted, and its name is free again: the second writer takes it, with a version
+    that is adopted. The first one goes on by its handle, and the second one commits over that.
+    """
+    scenario = Scenario(tmp_path / "root", kind, writers=2)
+    _take_name(scenario, "append")
+    scenario.sweep()
+    assert scenario.commit("delete_own")
+    scenario.read()
+    assert scenario.commit("append", 1)
+    assert scenario.commit("append", 0)
+    assert scenario.commit(kind, 1)
+    scenario.finish()
+
+
 @pytest.mark.parametrize("seed", range(SCENARIOS))
 def test_a_scenario(tmp_path: Path, seed: int) -> None:
     run_random(tmp_path / "root", str(seed))

@@ -2,14 +2,22 @@
 
 A batch flips version 1, with fragment 1. The writer takes the name of version 1 with a file of its own, whose fragment
 1 has other rows, and later deletes fragment 1 by the handle that it holds; or it opens the table again first, and means
-the batch's. A server repairs the name, adopts or quarantines what stands above it, and commits again what is in
-quarantine. It may die between any two steps: each of them goes by what is on storage alone.
+the batch's. Where another writer has put a version 2 on the quarantined file, pylance rebases the deletion over that,
+and names version 2 as the one that was read. A server repairs the name, adopts or quarantines what stands above it, and
+commits again what is in quarantine. It may die between any two steps: each of them goes by what is on storage alone.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-RULES = ("copy, then replace", "other readings", "by files", "one reading", "found above a taken name")
+RULES = (
+    "copy, then replace",
+    "other readings",
+    "by files",
+    "one reading",
+    "found above a taken name",
+    "versions below the number",
+)
 BATCH, PATH = "batch", "path writer"
 
 
@@ -17,7 +25,8 @@ class State(NamedTuple):
     """What stands under the two names, what the catalog has, and what is in quarantine.
 
     `read` is what the writer has read as version 1, `meant` whose fragment it deletes. `delete` tells where its second
-    version is, `certain` whether quarantine tells that it was built on the writer's own file.
+    version is, `certain` whether quarantine tells that it was built on the writer's own file, `rebased` whether it
+    names a version 2, which was built on that file, as read.
     """
 
     flipped: bool = False
@@ -29,6 +38,7 @@ class State(NamedTuple):
     meant: str = ""
     delete: str = ""
     certain: bool = False
+    rebased: bool = False
     removed: str = ""
 
 
@@ -58,6 +68,9 @@ class Model:
             yield "writer: opens the table", state._replace(read=BATCH)
         if state.read and not state.meant:
             yield "writer: deletes fragment 1", state._replace(meant=state.read, delete="stands")
+            if state.copied:
+                after = state._replace(meant=state.read, delete="stands", rebased=True)
+                yield "writer: deletes fragment 1, over a version 2 on its own file", after
 
     def _repair(self, state: State) -> Iterator[tuple[str, State]]:
         if state.delete == "stands":
@@ -82,7 +95,8 @@ class Model:
             fragments = (*state.fragments, (number, PATH))
             yield "server: commits version 1 of the writer again", state._replace(fragments=fragments, again=True)
         if state.delete == "aside" and state.again:
-            if not state.certain and "one reading" in self.rules:
+            is_seen = not state.rebased or "versions below the number" in self.rules
+            if not state.certain and is_seen and "one reading" in self.rules:
                 yield "server: reports the deletion", state._replace(delete="reported")
                 return
             owner = PATH if "by files" in self.rules else BATCH
