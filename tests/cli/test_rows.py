@@ -167,7 +167,7 @@ class TestLoad:
             ([f"{name}={file}", "--mode", "upsert"], "--mode upsert goes with --on"),
             ([f"{name}={file}", "--mode", "upsert", "--on", "other=id"], "one of the tables that are loaded"),
             ([f"{shop.name('none')}={file}"], "no such table"),
-            ([f"{name}={file}", "--mode", "create"], "exists"),
+            ([f"{name}={file}", "--mode", "create"], "expected no table of this name with --mode create, found one"),
         ):
             assert said in shop.refused("load", *arguments)
         broken = shop.home / "broken.parquet"
