@@ -333,6 +333,11 @@ class SqlService:
         with self.sessions.writing(session, statement) as running:
             creation.create_table(running, tuple(table), **arguments)
 
+    def plan_table(self, _session: SqlSession, _statement: str | None, table: list[str], **arguments: Any) -> Json:
+        """A table as `create_table` would make it. Nothing is made: the stream that writes to it does that."""
+        self._require_parent(tuple(table))
+        return creation.plan_table(tuple(table), **arguments)
+
     def stage_table(
         self, session: SqlSession, statement: str | None, table: list[str], mode: str, **arguments: Any
     ) -> Json:

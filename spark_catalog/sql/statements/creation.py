@@ -29,6 +29,15 @@ def create_table(statement: Statement, table: TableId, *, schema: Json, properti
     statement.transaction.take(changes, overwrite_operation(stored, []), call=call)
 
 
+def plan_table(table: TableId, *, schema: Json, properties: Mapping[str, str]) -> Json:
+    """A table that is not made yet. Raises `Unsupported` for a column or a property that cannot be stored."""
+    name = ".".join(table)
+    kept, stable = checked_properties(name, properties)
+    stored_schema(parse_schema(schema), name)
+    ref = {"table": list(table), "uri": None, "branch": None, "version": None, "steps": 0, "at": 0}
+    return _described(ref, schema, kept, stable)
+
+
 def stage_table(
     statement: Statement, table: TableId, mode: str, *, schema: Json, properties: Mapping[str, str]
 ) -> Json:
@@ -64,12 +73,17 @@ def stage_table(
         "schema": schema,
         "replaces": existing is not None,
     }
+    return _described(ref, schema, kept, stable)
+
+
+def _described(ref: Json, schema: Json, properties: Mapping[str, str], stable: bool) -> Json:
+    """A table without a version, as Java gets it."""
     return {
         "ref": ref,
         "schema": schema,
         "exact": [],
-        "properties": {**kept, "provider": PROVIDER},
-        "catalog_version": transaction.catalog_version,
+        "properties": {**properties, "provider": PROVIDER},
+        "catalog_version": ref["at"],
         "stable_row_ids": stable,
         "fixed": False,
         "read_only": False,

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from spark_catalog import lance_transaction
 from spark_catalog.requirements import spark_version
 
 
@@ -138,11 +139,18 @@ def test_describe_history(sql: SparkSession, ns: str, table: str) -> None:
         sql.sql("USE spark_catalog.default")
 
 
+def copy_rows(
+    sql: SparkSession, table: str, target: str, checkpoint: Path, mode: str = "append", **options: str
+) -> None:
+    """All rows of a table into another one, by a stream of the name `target`."""
+    rows = sql.readStream.option("starting_version", "1").table(table)
+    writer = rows.writeStream.format("lance").outputMode(mode).options(**options).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(checkpoint)).toTable(target).awaitTermination()
+
+
 def test_streams_by_name(sql: SparkSession, ns: str, table: str, tmp_path: Path) -> None:
     def copy(target: str, checkpoint: str, **options: str) -> None:
-        rows = sql.readStream.option("starting_version", "1").table(table)
-        writer = rows.writeStream.format("lance").options(**options).trigger(availableNow=True)
-        writer.option("checkpointLocation", str(tmp_path / checkpoint)).toTable(target).awaitTermination()
+        copy_rows(sql, table, target, tmp_path / checkpoint, **options)
 
     sql.sql(
         f"CREATE TABLE {ns}.copy LIKE {table}"
@@ -167,3 +175,34 @@ def test_streams_by_name(sql: SparkSession, ns: str, table: str, tmp_path: Path)
     with pytest.raises(UnsupportedOperationException, match="USING parquet: expected lance"):
         sql.readStream.table(table).writeStream.toTable(f"{ns}.other")
     assert not sql.catalog.tableExists(f"{ns}.other")
+
+
+@pytest.mark.skipif(spark_version() < (4, 2), reason="streams are read on Spark 4.2")
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"colour": "red"}, "options colour: expected options among"),
+        ({"branch": "dev"}, "options branch: expected options among"),
+        ({"isolation": "bogus"}, "option isolation: expected snapshot or serializable, found 'bogus'"),
+        ({"mode": "update"}, "Update"),
+        ({"mode": "complete"}, "Complete"),
+        ({"mergeSchema": "true"}, "options mergeschema: expected options among"),
+    ],
+)
+def test_a_refused_stream_makes_no_table(
+    sql: SparkSession, ns: str, table: str, tmp_path: Path, options: dict[str, str], error: str
+) -> None:
+    with pytest.raises(Exception, match=f"(?i){error}"):
+        copy_rows(sql, table, f"{ns}.new", tmp_path / "checkpoint", **options)
+    assert [row.tableName for row in sql.sql(f"SHOW TABLES IN {ns}").collect()] == ["t"]
+
+
+@pytest.mark.skipif(spark_version() < (4, 2), reason="streams are read on Spark 4.2")
+def test_a_stream_is_no_part_of_a_transaction(sql: SparkSession, ns: str, table: str, tmp_path: Path) -> None:
+    with lance_transaction(sql):
+        for target in (f"{ns}.new", table):
+            with pytest.raises(UnsupportedOperationException, match="a stream cannot be part of a transaction"):
+                copy_rows(sql, table, target, tmp_path / "checkpoint")
+    assert [row.tableName for row in sql.sql(f"SHOW TABLES IN {ns}").collect()] == ["t"]
+    copy_rows(sql, table, f"{ns}.new", tmp_path / "checkpoint")
+    assert sql.table(f"{ns}.new").count() == 2

@@ -27,7 +27,7 @@ record Calls(String catalog, Settings settings, String session, String statement
 
   /** Operations that only read, and so are sent again to another process if theirs has ended. */
   private static final Set<String> READS = Set.of("list_namespaces", "namespace_exists", "describe_namespace",
-      "list_tables", "table_exists", "load_table", "load_changes", "procedures");
+      "list_tables", "table_exists", "load_table", "load_changes", "plan_table", "procedures");
 
   /** Operations that change nothing in the catalog, and are not sent again. */
   private static final Set<String> PLANS = Set.of("begin_statement", "abort_statement", "plan_scan", "plan_changes", "plan_write",

@@ -131,7 +131,8 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
 
   @Override
   public Table loadTable(Identifier table) {
-    return load(ReadRequest.table(table), ReadRequest.of(table));
+    LanceTable unmade = startsStream(table) ? StreamTables.find(this, table) : null;
+    return unmade == null ? load(ReadRequest.table(table), ReadRequest.of(table)) : unmade;
   }
 
   @Override
@@ -182,8 +183,20 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
 
   @Override
   public Table createTable(Identifier table, TableInfo info) {
+    if (startsStream(table)) {
+      return StreamTables.put(loaded(table, ReadRequest.NONE, ask("plan_table", table, described(table, info))));
+    }
     ask("create_table", table, described(table, info));
     return loadTable(table);
+  }
+
+  private boolean startsStream(Identifier table) {
+    boolean isStarting = StreamTables.isStarting();
+    if (isStarting && calls.inTransaction().get()) {
+      throw new UnsupportedOperationException(
+          table + ": toTable: a stream cannot be part of a transaction; commit it or roll it back first");
+    }
+    return isStarting;
   }
 
   @Override

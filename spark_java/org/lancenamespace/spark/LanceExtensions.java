@@ -16,6 +16,7 @@ public final class LanceExtensions extends AbstractFunction1<SparkSessionExtensi
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectHintResolutionRule(rule(OptionsOfNames::new));
     extensions.injectHintResolutionRule(rule(MergedSchemas::new));
+    extensions.injectHintResolutionRule(rule(session -> new UnmadeTables()));
     extensions.injectPostHocResolutionRule(rule(session -> new OneCatalogVersion()));
     extensions.injectPostHocResolutionRule(rule(session -> new SourceWrites()));
     extensions.injectPreCBORule(rule(JoinedPartitions::new));

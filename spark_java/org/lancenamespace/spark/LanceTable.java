@@ -152,9 +152,9 @@ class LanceTable
     return name();
   }
 
-  /** Of Spark 4.2 and later, by which it distinguishes a table from one that had its name before. */
+  /** Of Spark 4.2 and later: distinguishes a table from one that had its name before; null if it is not made yet. */
   public String id() {
-    return ref().get("uri").asText();
+    return ref().get("uri").textValue();
   }
 
   StructType type() {

@@ -69,7 +69,8 @@ final class MergedSchemas extends Rule<LogicalPlan> {
     return isNamed ? ((UnresolvedRelation) element(plan, "table")).options().get(OPTION) : given;
   }
 
-  private static Object element(LogicalPlan plan, String name) {
+  /** A part of a plan by its name, or null. */
+  static Object element(LogicalPlan plan, String name) {
     Product product = (Product) plan;
     for (int place = 0; place < product.productArity(); place++) {
       if (product.productElementName(place).equals(name)) {
@@ -81,10 +82,15 @@ final class MergedSchemas extends Rule<LogicalPlan> {
 
   /** The same writing command with the clause. The number of its parts depends on the version of Spark. */
   private static LogicalPlan withEvolution(LogicalPlan plan) {
+    return with(plan, CLAUSE, true);
+  }
+
+  /** The same plan with another part. */
+  static LogicalPlan with(LogicalPlan plan, String name, Object part) {
     Product product = (Product) plan;
     Object[] parts = new Object[product.productArity()];
     for (int place = 0; place < parts.length; place++) {
-      parts[place] = product.productElementName(place).equals(CLAUSE) ? true : product.productElement(place);
+      parts[place] = product.productElementName(place).equals(name) ? part : product.productElement(place);
     }
     return (LogicalPlan) plan.makeCopy(parts);
   }
