@@ -213,7 +213,7 @@ def _read_options(options: _Options, place: Place) -> ReadOptions:
         options.text("tag"),
         options.text("branch"),
         options.parsed("timestamp", _timestamp, "an ISO timestamp"),
-        options.parsed("columns", _names, "names, joined by commas or as a JSON list"),
+        options.parsed("columns", _names, "names, each once, joined by commas or as a JSON list"),
         tuple(name for flag, names in flags.items() if options.flag(flag) for name in names),
         options.parsed("filter", _filter, "an SQL expression"),
         options.integer("limit", least=0),
@@ -318,7 +318,7 @@ def _vector_search(options: _Options) -> VectorSearch | None:
 
 def _text_search(options: _Options) -> TextSearch | None:
     query = options.text("search.query")
-    columns = options.parsed("search.columns", _names, "names, joined by commas or as a JSON list")
+    columns = options.parsed("search.columns", _names, "names, each once, joined by commas or as a JSON list")
     if query is None:
         if columns is not None:
             raise InvalidCall("option search.columns: expected search.query with it")
@@ -415,7 +415,7 @@ def _names(text: str) -> tuple[str, ...]:
             raise ValueError(text)
     else:
         names = [name.strip() for name in text.split(",")]
-    if not names or not all(names):
+    if not names or not all(names) or len(set(names)) != len(names):
         raise ValueError(text)
     return tuple(names)
 

@@ -143,6 +143,7 @@ def test_a_text_search_finds_what_pylance_finds(spark: SparkSession, uri: str) -
         ({"uri": "ROWS", "filter": ""}, "option filter: expected an SQL expression, found ''"),
         ({"server": "x"}, "expected option table with it"),
         ({"uri": "ROWS", "columns": "nix"}, "expected columns among"),
+        ({"uri": "ROWS", "columns": "id,id"}, "expected names, each once"),
         ({"uri": "ROWS", "tag": "nix"}, "nix"),
         ({"uri": "ROWS", "version": 77}, "version 77"),
         ({"uri": "ROWS", "filter": "nix = 1"}, "No field named nix"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -146,6 +146,7 @@ def test_options_in_a_transaction(sql: SparkSession, items: str) -> None:
         ({"storage.region": "r"}, "options storage.region: expected options among"),
         ({"limit": "few"}, "option limit: expected a whole number, found 'few'"),
         ({"columns": "id,nothing"}, "option columns: expected columns among"),
+        ({"columns": "id,id"}, "option columns: expected names, each once, .* found 'id,id'"),
         ({"filter": "nothing = 1"}, "nothing"),
         ({"version": "99"}, "version 99: expected one that"),
         ({"tag": "none"}, "there is no such tag"),
@@ -170,6 +171,14 @@ def test_an_option_is_named_once(sql: SparkSession, items: str) -> None:
         sql.sql(f"INSERT INTO {items} WITH (message = 'a', MESSAGE = 'b') VALUES (9, 'x')")
     assert ids(sql, items) == [1, 2, 3, 4]
     assert sql.read.option("VERSION", "1").option("version", "2").table(items).count() == 3  # the later one counts
+
+
+@pytest.mark.parametrize("change", ["UPDATE {} SET v = 'z'", "DELETE FROM {} WHERE id = 1"])
+def test_changes_of_rows_refuse_options(sql: SparkSession, items: str, change: str) -> None:
+    for options in ("branch = 'dev'", "`filter` = 'id > 1'"):
+        with pytest.raises(UnsupportedOperationException, match=r"options .*: expected none where rows"):
+            sql.sql(change.format(f"{items} WITH ({options})"))
+    assert sql.table(items).where("id = 1").collect() == [(1, "a")]
 
 
 def test_metadata_tables_refuse_options(sql: SparkSession, items: str) -> None:

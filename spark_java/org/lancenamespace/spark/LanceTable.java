@@ -256,6 +256,11 @@ class LanceTable
   }
 
   private void requireWritable() {
+    JsonNode options = request.arguments().get("options");
+    if (options != null) {
+      throw new UnsupportedOperationException(
+          table + ": options " + options + ": expected none where rows of a table are changed");
+    }
     if (found.get("read_only").asBoolean()) {
       throw new UnsupportedOperationException(table + ": an earlier version of a table cannot be changed");
     }
