@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the SQL scripts and the tests of transactions on the other supported versions of pyspark, which are installed into
-# .cache (490 MB each). The jar is the one that was compiled against the version of the environment.
+# .cache (490 MB each). The jar is compiled against the version of the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${1:-.venv/bin/python}"
 shift || true
+"$python" scripts/build_jar.py
 
 for version in ${SPARK_VERSIONS:-4.2 4.1}; do
     place="$PWD/.cache/pyspark-$version"
