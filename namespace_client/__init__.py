@@ -6,6 +6,7 @@ ray_data            rows of Ray datasets for tables of one transaction
 torch_data          rows of several tables for PyTorch, at one catalog version
 catalog             `Catalog`: connections, history, transactions, retries of whole blocks
 changes             changes of namespaces, tables, tags and branches outside of a transaction
+events              the events of the catalog, and cursors that move behind them
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
 descriptions        what a table is: schema, size, branches, tags, indices
 transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
@@ -59,11 +60,13 @@ if TYPE_CHECKING:
         CommitRejected,
         CommitUnknown,
         Conflict,
+        EventsGone,
         IncompatibleConflict,
         InvalidCall,
         NotFound,
         RetryableConflict,
     )
+    from namespace_client.events import CatalogEvent, ChangedTable
     from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory, CatalogVersion
     from namespace_client.http import CatalogServer
     from namespace_client.leases import Intent, PinnedVersion
@@ -74,7 +77,7 @@ if TYPE_CHECKING:
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
-    from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
+    from namespace_client.wire import CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
     from table_data.batch_operations import TableOfIntent, TableState
     from table_data.errors import WorkFailed
 
@@ -93,6 +96,8 @@ __all__ = [
     "CatalogBatch",
     "CatalogChange",
     "CatalogClosed",
+    "CatalogCursor",
+    "CatalogEvent",
     "CatalogHistory",
     "CatalogIntent",
     "CatalogPin",
@@ -101,6 +106,7 @@ __all__ = [
     "CatalogUnreachable",
     "CatalogVersion",
     "CatalogView",
+    "ChangedTable",
     "ClientError",
     "CommitConflict",
     "CommitRejected",
@@ -109,6 +115,7 @@ __all__ = [
     "CompactionOptions",
     "Conflict",
     "DroppedTable",
+    "EventsGone",
     "IncompatibleConflict",
     "IndexDescription",
     "Intent",
@@ -155,10 +162,13 @@ _HOMES: Final = {
     "CommitRejected": "namespace_client.errors",
     "CommitUnknown": "namespace_client.errors",
     "Conflict": "namespace_client.errors",
+    "EventsGone": "namespace_client.errors",
     "IncompatibleConflict": "namespace_client.errors",
     "InvalidCall": "namespace_client.errors",
     "NotFound": "namespace_client.errors",
     "RetryableConflict": "namespace_client.errors",
+    "CatalogEvent": "namespace_client.events",
+    "ChangedTable": "namespace_client.events",
     "CatalogBatch": "namespace_client.history",
     "CatalogChange": "namespace_client.history",
     "CatalogVersion": "namespace_client.history",
@@ -176,6 +186,7 @@ _HOMES: Final = {
     "TransactionResult": "namespace_client.results",
     "StagedTransaction": "namespace_client.staged_transaction",
     "MultiTableTransaction": "namespace_client.transaction",
+    "CatalogCursor": "namespace_client.wire",
     "CatalogIntent": "namespace_client.wire",
     "CatalogPin": "namespace_client.wire",
     "DroppedTable": "namespace_client.wire",

@@ -22,6 +22,7 @@ from namespace_client.errors import (
 )
 from namespace_client.history import CatalogVersion
 from namespace_client.wire import (
+    CatalogCursor,
     CatalogHead,
     CatalogIntent,
     CatalogPin,
@@ -45,6 +46,15 @@ class Changed:
 
     body: Json
     catalog_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events in order, the catalog version from which to go on, and the newest one."""
+
+    events: list[Json]
+    last: int
+    newest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,11 @@ class Backend(Protocol):
         """The catalog in this process, None for a server."""
         ...
 
+    @property
+    def longest_wait(self) -> int:
+        """The most seconds that a request for events may wait for some."""
+        ...
+
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """Send a read, as of catalog version `at` if given.
 
@@ -144,6 +159,7 @@ class _Closed:
     headers: Mapping[str, str] = MappingProxyType({})
     ca: str | None = None
     namespace: Any = None
+    longest_wait: int = 0
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -317,6 +333,35 @@ class CatalogAccess:
         answer = self._backend.ask("list_catalog_pins", {})
         with self._parsing():
             return [CatalogPin.of(row) for row in answer["pins"]]
+
+    @property
+    def longest_wait(self) -> int:
+        """See `Backend.longest_wait`."""
+        return self._backend.longest_wait
+
+    def events(self, since: int | None, *, wait: int = 0, limit: int | None = None) -> EventPage:
+        """The events after a catalog version, oldest first; none without a version.
+
+        Args:
+            since: Catalog version; the events after it are told.
+            wait: Seconds to wait for an event if there is none yet, at most `longest_wait`.
+            limit: How many at most.
+
+        Raises:
+            EventsGone: Some of them are not kept any more.
+            CommitRejected: The catalog refused the read: with code 13 if the version is in the future.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        given = {"since": since, "wait": wait or None, "limit": limit}
+        answer = self._backend.ask("list_catalog_events", {k: v for k, v in given.items() if v is not None})
+        with self._parsing():
+            return EventPage(list(answer["events"]), int(answer["last"]), int(answer["newest"]))
+
+    def cursors(self) -> list[CatalogCursor]:
+        """The cursors of consumers of events, by name."""
+        answer = self._backend.ask("list_cursors", {})
+        with self._parsing():
+            return [CatalogCursor.of(row) for row in answer["cursors"]]
 
     def catalog_intents(self) -> list[CatalogIntent]:
         """The jobs that are registered, by the id of the intent."""

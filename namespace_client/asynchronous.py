@@ -20,6 +20,7 @@ import pyarrow as pa
 from tenacity import AsyncRetrying, AttemptManager
 
 from namespace_client.catalog import Catalog, retry_options
+from namespace_client.events import CatalogEvent, EventFeed
 from namespace_client.leases import Intent, Lease, PinnedVersion
 from namespace_client.names import AnyName
 from namespace_client.reading import TableReader
@@ -36,6 +37,9 @@ R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
 L = TypeVar("L", bound=Lease)
+
+_SHORT_WAIT = 3
+"""Seconds of a request for events: a program that ends waits for as long for the thread that made it."""
 
 
 class _Threaded(Generic[S]):
@@ -125,6 +129,7 @@ class AsyncTransaction(_Threaded[MultiTableTransaction]):
     row_writer = _threaded(MultiTableTransaction.row_writer)
     add_written = _threaded(MultiTableTransaction.add_written)
     mark_read = _threaded(MultiTableTransaction.mark_read)
+    advance_cursor = _threaded(MultiTableTransaction.advance_cursor)
     commit = _threaded(MultiTableTransaction.commit)
     resend = _threaded(MultiTableTransaction.resend)
     abandon = _threaded(MultiTableTransaction.abandon)
@@ -287,10 +292,33 @@ class AsyncCatalog(_Threaded[Catalog]):
     pin = _threaded(Catalog.pin)
     unpin = _threaded(Catalog.unpin)
     intents = _threaded(Catalog.intents)
+    cursors = _threaded(Catalog.cursors)
+    advance_cursor = _threaded(Catalog.advance_cursor)
+    delete_cursor = _threaded(Catalog.delete_cursor)
 
     async def at(self, point: int | datetime | str) -> AsyncCatalogView:
         """See `Catalog.at`."""
         return AsyncCatalogView(await self._call(self._blocking.at, point))
+
+    async def events(
+        self,
+        *,
+        since: int | None = None,
+        cursor: str | None = None,
+        follow: bool = False,
+        kinds: Sequence[str] | None = None,
+    ) -> AsyncIterator[CatalogEvent]:
+        """See `Catalog.events`. For use in an `async for` statement. One that is cancelled ends within seconds."""
+        feed = EventFeed(
+            self._blocking.access, since=since, cursor=cursor, follow=follow, kinds=kinds, wait=_SHORT_WAIT
+        )
+        try:
+            while (page := await self._call(feed.page)) is not None:
+                for event in page:
+                    yield event
+                    await self._call(feed.done, event)
+        finally:
+            await self._call(feed.close)
 
     def keeping(self, version: int | None = None, *, reason: str | None = None) -> AsyncLease[PinnedVersion]:
         """See `Catalog.keeping`."""

@@ -16,13 +16,14 @@ from namespace_client.changes import CatalogChanges
 from namespace_client.connections import Connection, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
+from namespace_client.events import CatalogEvent, EventFeed, each_event
 from namespace_client.history import CatalogHistory
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
 from namespace_client.names import AnyName, default_namespace
 from namespace_client.reads import CatalogView
-from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
-from table_data.batch_operations import PinRemoval, TableOfIntent, VersionPin
+from namespace_client.wire import CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
+from table_data.batch_operations import CursorAdvance, CursorDeletion, PinRemoval, TableOfIntent, VersionPin
 from table_data.errors import require_count
 
 if TYPE_CHECKING:
@@ -256,6 +257,69 @@ class Catalog(CatalogChanges):
     def unpin(self, name: str) -> None:
         """Remove a pin. Raises as `pin`, with code 11 if there is none of that name."""
         self._commit(PinRemoval(name))
+
+    def events(
+        self,
+        *,
+        since: int | None = None,
+        cursor: str | None = None,
+        follow: bool = False,
+        kinds: Sequence[str] | None = None,
+    ) -> Iterator[CatalogEvent]:
+        """The catalog versions as events: each once, in order, none left out.
+
+        Without `since` and `cursor` they begin after the newest version. They are read from the history of the catalog,
+        so that it does not matter which server is asked, or whether it was running then. With `follow`, interruptions
+        of any length are waited for.
+
+        Args:
+            since: Catalog version; the events after it are told. 0: from the first one on.
+            cursor: Name of a cursor: the events after its position are told, and it moves behind what is done. An event
+                is done when the next one is asked for. Where a consumer dies, some are told again, by the same version
+                number. The cursor is made, at the newest version, if there is none of that name.
+            follow: Whether to wait for those to come. Else the iterator ends at the version that is the newest now.
+            kinds: Kinds of events to tell, see `CatalogEvent`; all if None.
+
+        Yields:
+            Events.
+
+        Raises:
+            EventsGone: Events that were not seen are not kept any more.
+            CommitRejected: The catalog refused the read: with code 13 if `since` is in the future.
+            IncompatibleConflict: Another consumer moved the cursor.
+            CatalogUnreachable: The catalog did not respond, without `follow`.
+        """
+        return each_event(EventFeed(self.access, since=since, cursor=cursor, follow=follow, kinds=kinds))
+
+    def cursors(self) -> list[CatalogCursor]:
+        """The cursors of consumers of events. Raises `CommitRejected`, `CatalogUnreachable`."""
+        return self.access.cursors()
+
+    def advance_cursor(
+        self, name: str, version: int | None = None, *, expected: int | None = None, backwards: bool = False
+    ) -> None:
+        """Put a cursor at a catalog version, up to which its consumer is done; make it if there is none.
+
+        The versions above are kept for it, within the bounds of `gc.cursors.age` and `gc.cursors.count`.
+
+        Args:
+            name: What the cursor is called: 1 to 128 letters, digits, dots, underscores or hyphens.
+            version: Catalog version; if None the one that this change makes.
+            expected: Where the cursor has to be now; if None anywhere.
+            backwards: Whether it may go back.
+
+        Raises:
+            IncompatibleConflict: The cursor is elsewhere, or would go back.
+            EventsGone: The versions above are not all kept.
+            CommitRejected: The catalog refused it: with code 13 if the version is in the future.
+            CatalogUnreachable: The catalog did not respond; nothing was done.
+            CommitUnknown: The outcome is unknown.
+        """
+        self._commit(CursorAdvance(name, version, expected, backwards))
+
+    def delete_cursor(self, name: str) -> None:
+        """Remove a cursor: nothing is kept for it any more. Raises as `pin`, with code 11 if there is none."""
+        self._commit(CursorDeletion(name))
 
     def keeping(self, version: int | None = None, *, reason: str | None = None) -> PinnedVersion:
         """Keep a catalog version while it is read, by a pin of an hour that is renewed every ten minutes.

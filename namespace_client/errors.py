@@ -7,6 +7,7 @@ ClientError
 ├── AccessRefused             the server does not know the caller, or does not let it do this; nothing was done
 ├── CommitRejected            the catalog refused the request: of a change nothing is visible
 │   ├── NotFound              ... because there is no such namespace, table, version, branch or tag
+│   │   └── EventsGone        ... any more: events that were not seen are not kept; take a baseline
 │   ├── AlreadyExists         ... because the name is taken
 │   ├── CatalogUnavailable    ... for now: the same request can succeed later
 │   └── CommitConflict        ... because of other commits; `conflicts` describes them, table by table
@@ -38,6 +39,7 @@ __all__ = [
     "CommitRejected",
     "CommitUnknown",
     "Conflict",
+    "EventsGone",
     "IncompatibleConflict",
     "InvalidCall",
     "NotFound",
@@ -125,6 +127,13 @@ class CommitRejected(ClientError):
 
 class NotFound(CommitRejected):
     """There is no such namespace, table, version, branch, tag or index. A batch raises conflicts instead."""
+
+
+class EventsGone(NotFound):
+    """Events that were not seen are not kept any more (status 410): the next one would hide that some are missing.
+
+    Pin a catalog version, read the tables as of it, follow the events since it, and remove the pin.
+    """
 
 
 class AlreadyExists(CommitRejected):

@@ -16,7 +16,15 @@ _SHOWN: Final = 5
 """Changes of one batch that the text of a history names."""
 
 _OF_NO_TABLE: Final = frozenset(
-    {"pin_catalog_version", "unpin_catalog_version", "register_intent", "end_intent", "alter_transaction"}
+    {
+        "pin_catalog_version",
+        "unpin_catalog_version",
+        "advance_cursor",
+        "delete_cursor",
+        "register_intent",
+        "end_intent",
+        "alter_transaction",
+    }
 )
 
 
@@ -33,6 +41,9 @@ class CatalogChange:
         branch: Name of the branch, None for the main branch.
         tag: Name of the tag that it is about.
         pin: Name of the pin that it is about.
+        cursor: Name of the cursor that it is about.
+        rows: By how many rows the version that it made is larger, negative if smaller; None if the history does not
+            tell.
     """
 
     operation: str
@@ -43,6 +54,8 @@ class CatalogChange:
     branch: str | None = None
     tag: str | None = None
     pin: str | None = None
+    cursor: str | None = None
+    rows: int | None = None
 
     @classmethod
     def of(cls, row: Json) -> CatalogChange:
@@ -56,6 +69,8 @@ class CatalogChange:
             row.get("branch"),
             row.get("tag"),
             row.get("pin"),
+            row.get("cursor"),
+            row.get("rows"),
         )
 
     def may_be_about(self, table: TableId) -> bool:
@@ -66,7 +81,7 @@ class CatalogChange:
 
     def __str__(self) -> str:
         what = self.change or self.operation
-        about = [str(part) for part in (self.name, self.tag, self.pin) if part is not None]
+        about = [str(part) for part in (self.name, self.tag, self.pin, self.cursor) if part is not None]
         if self.branch is not None:
             about.append(f"(branch {self.branch})")
         moved = "" if self.new_name is None else f" to {self.new_name}"

@@ -22,6 +22,7 @@ from namespace_client.tracing import trace_context
 from namespace_client.wire import NOTHING_DONE, access_refused, change_refused, refused, with_outcome
 from table_data.batch_operations import Json
 
+_LONGEST_WAIT: Final = 60
 _SUCCESS: Final = range(200, 300)
 _VERSION: Final = "x-lance-catalog-version"
 _KEY: Final = "Idempotency-Key"
@@ -76,6 +77,7 @@ class HttpClient:
     ) -> None:
         self.url = url
         self.headers = dict(headers or {})
+        self.timeout = timeout
         self.ca = None if ca is None else str(Path(ca).absolute())  # other processes may have another directory
         verify = True if self.ca is None else _trust(self.ca)
         self._client = httpx.Client(base_url=url, headers=self.headers, timeout=timeout, verify=verify)
@@ -154,6 +156,7 @@ class HttpBackend:
         self.headers: Mapping[str, str] = client.headers
         self.ca = client.ca
         self.namespace = None
+        self.longest_wait = int(min(client.timeout / 2, _LONGEST_WAIT))
         self._client = client
 
     def close(self) -> None:

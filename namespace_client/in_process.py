@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final, Protocol
@@ -20,6 +21,9 @@ _WITH_FILES: Final = frozenset({"create_table_tag", "update_table_tag", "delete_
 """The changes that `change` makes, and not `commit`."""
 _FAILURES: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL})
 """Codes of failures, which leave the outcome of a change unknown unless they say that nothing was done."""
+_LOOK: Final = 0.25
+"""Seconds between two looks for events."""
+_LONGEST_WAIT: Final = 60
 _DIRECTORY: Final = "namespace_server.directory.namespace.DirectoryNamespace"
 
 
@@ -84,6 +88,7 @@ class InProcessBackend:
         self.name = name
         self.server: str | None = None
         self.headers: Mapping[str, str] = {}
+        self.longest_wait = _LONGEST_WAIT
         self.ca: str | None = None
         self.namespace = namespace
 
@@ -92,10 +97,27 @@ class InProcessBackend:
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """See `Backend.ask`."""
+        if operation == "list_catalog_events":
+            return self._events(request)
+        return self._read(operation, request, at)
+
+    def _events(self, request: Json) -> Json:
+        """The events of a request, once there are some, or the time is over that it may wait."""
+        asked = {name: value for name, value in request.items() if name != "wait"}
+        until = time.monotonic() + int(request.get("wait") or 0)
+        while True:
+            found = self._read("list_catalog_events", asked, None)
+            if found["events"] or time.monotonic() >= until:
+                return found
+            time.sleep(_LOOK)
+            asked["since"] = found["last"]
+
+    def _read(self, operation: str, request: Json, at: int | None) -> Json:
         try:
             return self.namespace.read(operation, request, at=at).body
         except LanceNamespaceError as error:
-            raise refused(str(error), int(error.code), getattr(error, "failures", ())) from error
+            status = getattr(error, "status", None)
+            raise refused(str(error), int(error.code), getattr(error, "failures", ()), status) from error
         except LanceCoreError as error:
             raise CatalogUnreachable(f"{self.name}: {error}") from error
 

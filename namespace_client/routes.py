@@ -34,6 +34,8 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "describe_catalog_version": _Route("GET", "/v1/catalog/versions/{version}"),
     "list_catalog_pins": _Route("GET", "/v1/catalog/pins"),
     "list_intents": _Route("GET", "/v1/catalog/intents"),
+    "list_catalog_events": _Route("GET", "/v1/catalog/events"),
+    "list_cursors": _Route("GET", "/v1/catalog/cursors"),
     "list_dropped_tables": _Route("GET", "/v1/catalog/dropped"),
     "list_namespaces": _Route("GET", "/v1/namespace/{id}/list"),
     "describe_namespace": _Route("POST", "/v1/namespace/{id}/describe"),

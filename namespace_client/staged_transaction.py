@@ -33,7 +33,7 @@ from namespace_client.names import AnyName, absolute, default_namespace
 from namespace_client.read_point import MovingReadPoint, retryable_conflict
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
-from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
+from table_data.batch_operations import DELIMITER, BatchOperation, CursorAdvance, TableId, TableOfIntent, TableState
 from table_data.errors import BaseVersionGone, WorkFailed
 from table_data.pylance_errors import explained
 from table_data.requests.field_paths import dotted
@@ -107,6 +107,7 @@ class StagedTransaction:
         self._over = False
         self._tables: dict[tuple[TableId, str | None], TableChanges] = {}
         self._operations: tuple[BatchOperation, ...] = ()
+        self._moves: list[CursorAdvance] = []
         self._result: TransactionResult | None = None
         self._intent = Intent(access, self._intended, reason=message)
         self._intent_after = intent_after
@@ -317,6 +318,14 @@ class StagedTransaction:
         with self._named(call, changes):
             changes.take(call, operation, message=self._message)
 
+    def advance_cursor(self, name: str, version: int, *, expected: int | None = None) -> None:
+        """Put a cursor of events at a catalog version in the same batch: what an event led to is made once.
+
+        The batch conflicts irreconcilably if the cursor is not where it is `expected`, or would go back.
+        """
+        self._require_open()
+        self._moves.append(CursorAdvance(name, version, expected))
+
     def mark_read(self, table: TableName, *, branch: str | None = None) -> None:
         """Record that the caller read the table by its own means.
 
@@ -414,7 +423,7 @@ class StagedTransaction:
             assertions, operations = changes.operations(self._message, serializable=self._serializable)
             checks += assertions
             changed += operations
-        return [*checks, *changed] if changed else []
+        return [*checks, *changed, *self._moves] if changed or self._moves else []
 
     def _publish(self) -> TransactionResult:
         if self._operations:

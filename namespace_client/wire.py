@@ -13,6 +13,7 @@ from namespace_client.errors import (
     CatalogUnavailable,
     CommitRejected,
     Conflict,
+    EventsGone,
     IncompatibleConflict,
     NotFound,
     RetryableConflict,
@@ -67,6 +68,7 @@ _UNAVAILABLE_CODES = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTL
 NOTHING_DONE = "nothing_done"
 INCOMPATIBLE = "incompatible"
 _SERVER_FAILURE = 500
+_GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,39 @@ class CatalogIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogCursor:
+    """How far a consumer of events has come.
+
+    Attributes:
+        name: Name of the cursor.
+        version: Catalog version up to which the consumer is done.
+        moved_at: When it was put there.
+        principal: The principal that put it there, None if the server knows no principals.
+        lag: How many catalog versions there are above it.
+        expired: Whether some of these are not kept any more.
+    """
+
+    name: str
+    version: int
+    moved_at: datetime
+    principal: str | None
+    lag: int
+    expired: bool
+
+    @classmethod
+    def of(cls, row: Json) -> CatalogCursor:
+        """A row of the list of cursors. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        return cls(
+            row["name"],
+            int(row["version"]),
+            moment(row["timestamp_millis"]),
+            row.get("principal"),
+            int(row["lag"]),
+            bool(row.get("expired")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class DroppedTable:
     """A dropped table that can come back.
 
@@ -256,7 +291,7 @@ def refused(
     if code in _UNAVAILABLE_CODES:
         kind = CatalogUnavailable
     elif code in _MISSING_CODES:
-        kind = NotFound
+        kind = EventsGone if status == _GONE else NotFound
     elif code in _TAKEN_CODES:
         kind = AlreadyExists
     return kind(_text(error, code, failures), code=code, failures=failures, status=status, reason=error)

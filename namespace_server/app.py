@@ -90,6 +90,14 @@ class Application:
                 background.stop_soon(job.name)
             await self.service.close()
 
+    def end_streams(self) -> None:
+        """Have the streams of events end that are open: their clients come again."""
+        self.service.events.end_all()
+
+    def close_streams(self) -> None:
+        """Have all streams of events end, for good: no request is in progress for ever."""
+        self.service.events.close()
+
     def run_in_background(self, job: BackgroundJob) -> None:
         """Run a job of the server within `lifespan`, which has not begun."""
         self._jobs.append(job)

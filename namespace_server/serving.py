@@ -132,6 +132,7 @@ class Server:
                     break
                 # Connections are accepted all the time; the requests of the old ones are answered.
                 successor = self._begin()
+                self._app.end_streams()  # else their connections would go on with the old certificate
                 serving.stop()
                 retired = {each for each in (*retired, serving.task) if not each.done()}
                 serving, renewing = successor, asyncio.create_task(self._renewed())
@@ -140,6 +141,7 @@ class Server:
                 stopping.cancel()
                 serving.task.result()
                 return
+            self._app.close_streams()
             serving.stop()
             _, pending = await asyncio.wait({serving.task, *retired}, timeout=self._options.shutdown_timeout)
             if pending:

@@ -231,6 +231,13 @@ class Settings(BaseSettings):
     queue_capacity: Positive = Field(
         default=4096, description="Most changes accepted and not yet answered; further ones are answered 503."
     )
+    max_event_streams: int = Field(
+        default=RequestLimits().event_streams,
+        gt=0,
+        le=1_000_000,
+        description="Most streams of events, and long polls for events, that are open at once; further ones are "
+        "answered 429. Each has a connection.",
+    )
     change_workers: int = Field(
         default=DataLimits().change_workers,
         gt=0,
@@ -386,6 +393,7 @@ class Settings(BaseSettings):
             operations=self.max_operations,
             body_timeout=self.body_timeout,
             queue_capacity=self.queue_capacity,
+            event_streams=self.max_event_streams,
             data=DataLimits(
                 change_workers=self.change_workers,
                 read_workers=self.read_workers,

@@ -57,6 +57,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "max_body_bytes",
         "max_operations",
         "queue_capacity",
+        "max_event_streams",
     ),
     "Timeouts": ("body_timeout", "idle_timeout", "shutdown_timeout"),
     "Operations on rows": (

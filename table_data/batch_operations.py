@@ -166,6 +166,26 @@ class PinRemoval:
 
 
 @dataclass(frozen=True, slots=True)
+class CursorAdvance:
+    """Operation of a batch: put a cursor at a catalog version, the one that the batch makes if `version` is None.
+
+    `expected` is where it has to be now; None: anywhere. It goes back only if `backwards`.
+    """
+
+    name: str
+    version: int | None = None
+    expected: int | None = None
+    backwards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CursorDeletion:
+    """Operation of a batch: remove a cursor."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableOfIntent:
     """A table, or one of its branches, that a job writes or reads.
 
@@ -202,7 +222,16 @@ class IntentEnd:
 StagedOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange
 """The operations with which work on the rows of one table is committed."""
 
-BatchOperation = StagedOperation | TableReturn | VersionPin | PinRemoval | IntentRegistration | IntentEnd
+BatchOperation = (
+    StagedOperation
+    | TableReturn
+    | VersionPin
+    | PinRemoval
+    | CursorAdvance
+    | CursorDeletion
+    | IntentRegistration
+    | IntentEnd
+)
 
 
 def operation_json(operation: BatchOperation) -> Json:
@@ -234,11 +263,25 @@ def operation_json(operation: BatchOperation) -> Json:
         case TableReturn(table_id, new_id, tombstone):
             returned: Json = {"id": list(table_id), "new_id": list(new_id), "tombstone_id": tombstone}
             return {"undrop_table": {name: value for name, value in returned.items() if value is not None}}
+        case VersionPin() | PinRemoval() | CursorAdvance() | CursorDeletion() | IntentRegistration() | IntentEnd():
+            return _need_json(operation)
+
+
+def _need_json(
+    operation: VersionPin | PinRemoval | CursorAdvance | CursorDeletion | IntentRegistration | IntentEnd,
+) -> Json:
+    """An operation on what the catalog keeps for somebody."""
+    match operation:
         case VersionPin(pin, version, seconds, reason):
             asked: Json = {"name": pin, "version": version, "seconds": seconds, "reason": reason}
             return {"pin_catalog_version": {name: value for name, value in asked.items() if value is not None}}
         case PinRemoval(pin):
             return {"unpin_catalog_version": {"name": pin}}
+        case CursorAdvance(cursor, version, expected, backwards):
+            moved: Json = {"name": cursor, "version": version, "expected": expected, "backwards": backwards or None}
+            return {"advance_cursor": {name: value for name, value in moved.items() if value is not None}}
+        case CursorDeletion(cursor):
+            return {"delete_cursor": {"name": cursor}}
         case IntentRegistration(intent, tables, seconds, reason):
             registered: Json = {"intent_id": intent, "tables": [_intended(table) for table in tables]}
             registered |= {"seconds": seconds} | ({} if reason is None else {"reason": reason})

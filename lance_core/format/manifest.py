@@ -33,6 +33,7 @@ MAGIC = b"LANC"
 _FILE_VERSION = (0, 2)
 _MOST_UNKNOWN = 1000
 """Fields of later releases of the format that a message may have. A later manifest has a flag for what matters."""
+_FEW_FRAGMENTS = 64
 _SECTION_OFFSETS = ("index_section", "transaction_section", "transaction_section_deprecated")
 
 
@@ -107,6 +108,16 @@ class ManifestFile:
         if self._facts is None:
             self._facts = fragment_facts(self.outline)
         return self._facts
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of rows, if the facts are known already, or the fragments are few; None if they do not tell it.
+
+        Raises `CorruptFile` if one of few fragments cannot be decoded.
+        """
+        if self._facts is None and len(self.outline.fragments) > _FEW_FRAGMENTS:
+            return None
+        return self.facts.rows
 
     def note_facts(self, found: FragmentFacts) -> None:
         """Store the facts about the fragments, if they are known already, so that they need not be computed."""

@@ -16,6 +16,7 @@ from namespace_server.cli import (
     configuration,
     conformance,
     doctor,
+    following,
     gc,
     history,
     keeping,
@@ -86,6 +87,14 @@ _KEPT: tuple[Run, ...] = (
 )
 
 
+_FOLLOWED: tuple[Run, ...] = (
+    following.events,
+    following.cursors,
+    following.advance_cursor,
+    following.delete_cursor,
+)
+
+
 def _add(panel: str, kind: Callable[[Run], Run], *functions: Run) -> None:
     for function in functions:
         cli.command(rich_help_panel=panel)(kind(function))
@@ -96,6 +105,7 @@ _add(_TABLES, catalog_command, *_CATALOG)
 for _group, _name in ((changes.tag_commands, "tag"), (changes.branch_commands, "branch")):
     cli.add_typer(_group, name=_name, rich_help_panel=_TABLES)
 _add("What is kept", catalog_command, *_KEPT)
+_add("Events", catalog_command, *_FOLLOWED)
 _add(_SERVER, command, catalogs.serve, catalogs.adopt)
 _add(_SERVER, catalog_command, doctor.check)
 _add(_SERVER, verbose_command, catalogs.migrate, conformance.tck)

@@ -119,7 +119,7 @@ def _description(change: CatalogChange, delta: int | None) -> str:
         verb = _INNER_CAPITAL.sub(" ", change.change).lower()
     else:
         verb = change.operation.replace("_table", "").replace("_", " ")
-    about = [str(each) for each in (change.name, change.tag, change.pin) if each is not None]
+    about = [str(each) for each in (change.name, change.tag, change.pin, change.cursor) if each is not None]
     if change.branch is not None:
         about.append(change.branch if "branch" in verb else f"(branch {change.branch})")
     about += [] if change.new_name in {None, change.name} else [f"to {change.new_name}"]
@@ -146,6 +146,8 @@ def _deltas(catalog: Catalog, versions: Iterable[CatalogVersion], progress: Prog
 
     def delta(item: tuple[int, CatalogChange]) -> int | None:
         version, change = item
+        if change.rows is not None:
+            return change.rows
         assert change.name is not None
         assert change.version is not None
         try:
@@ -163,6 +165,13 @@ def _deltas(catalog: Catalog, versions: Iterable[CatalogVersion], progress: Prog
             if count is not None:
                 found[id(change)] = count
     return found
+
+
+def event_rows(version: CatalogVersion) -> Iterator[tuple[str, str, str]]:
+    """Principal, message and changes of each batch of a version in words, with the rows that the history tells."""
+    for who, why, changes in _batches(version):
+        known = {id(change): change.rows for change in changes if change.rows is not None}
+        yield who, why, ", ".join(_descriptions(changes, known))
 
 
 def _json(version: CatalogVersion, deltas: Deltas) -> dict[str, Any]:

@@ -212,6 +212,8 @@ class StoredCatalog:
             return None
         state, disk = snapshot.state, snapshot.disk
         longest = self.store.longest_call()
+        cursors = snapshot.cursors()
+        live = [cursor for cursor in cursors if not cursor.is_expired(snapshot.collector.oldest)]
         return CatalogFigures(
             version=snapshot.version,
             committed_at=snapshot.timestamp_ms / 1_000 if snapshot.version else None,
@@ -226,6 +228,8 @@ class StoredCatalog:
             longest_call=0.0 if longest is None else longest.seconds,
             backed_up_at=self.backup_note.last,
             other_servers=self.table.peers.count(),
+            cursors=(len(live), len(cursors) - len(live)),
+            cursor_lag=max((snapshot.version - cursor.version for cursor in live), default=0),
         )
 
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:

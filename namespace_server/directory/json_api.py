@@ -52,6 +52,7 @@ logger = logging.getLogger(__name__)
 _LONG_READS = frozenset(
     {
         "describe_catalog_version",
+        "list_catalog_events",
         "list_catalog_versions",
         "list_table_tags",
         "get_table_tag_version",

@@ -229,6 +229,8 @@ class CatalogFigures:
         longest_call: Seconds since the storage call under way that began first; 0 if there is none.
         backed_up_at: When the last backup that is noted at the root began, in seconds since the epoch; None if there is
             none, or it is not known yet.
+        cursors: How many cursors of consumers of events there are that are not expired, and that are.
+        cursor_lag: How many catalog versions the one is behind that is furthest behind of those that are not expired.
         other_servers: How many other servers were seen to commit lately, that share the secret of this one, and others.
     """
 
@@ -245,6 +247,8 @@ class CatalogFigures:
     longest_call: float = 0.0
     backed_up_at: float | None = None
     other_servers: tuple[int, int] = (0, 0)
+    cursors: tuple[int, int] = (0, 0)
+    cursor_lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +289,8 @@ class ServerState:
 
     While it takes no changes it is `read_only`.
 
-    `catalog` is None while no version of the catalog was read.
+    `catalog` is None while no version of the catalog was read. `event_streams` are the streams of events and long polls
+    that are open, `events_sent` the events that were sent since the start.
     """
 
     catalog: CatalogFigures | None = None
@@ -294,3 +299,5 @@ class ServerState:
     read_only: bool = False
     pools: Mapping[str, PoolState] = field(default_factory=dict)
     jobs: Mapping[str, JobState] = field(default_factory=dict)
+    event_streams: int = 0
+    events_sent: int = 0

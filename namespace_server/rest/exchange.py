@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar, cast, get_origin, get_type_hints
 
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from pydantic import TypeAdapter
 from starlette.types import Receive, Scope
 
@@ -111,6 +111,14 @@ class Exchange:
         self.principal = None
         if not public:
             self.principal = scope["principal"] = service.authenticator.principal(self.headers, scope["client_address"])
+
+    def is_admitted(self) -> bool:
+        """Whether the credentials of the request would be accepted again, and are of the same principal still."""
+        try:
+            found = self.service.authenticator.principal(self.headers, self.scope["client_address"])
+        except LanceNamespaceError:
+            return False
+        return found == self.principal
 
     @property
     def segment(self) -> str:

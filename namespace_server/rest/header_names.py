@@ -19,6 +19,8 @@ LEAST_VERSION: Final = b"x-lancedb-min-read-version"
 DATABASE: Final = b"x-lancedb-database"
 DATABASE_PREFIX: Final = b"x-lancedb-database-prefix"
 """Lancedb's names for the namespace that a request is about, and for the prefix below it: `db://DATABASE/PREFIX`."""
+LAST_EVENT_ID: Final = b"last-event-id"
+"""The catalog version of the last event that a client of a stream has seen."""
 SINGLE: Final = (
     b"host",
     b"content-type",
@@ -31,6 +33,7 @@ SINGLE: Final = (
     FORWARDED_TO,
     PEER_CHALLENGE,
     LEAST_VERSION,
+    LAST_EVENT_ID,
     DATABASE,
     DATABASE_PREFIX,
 )

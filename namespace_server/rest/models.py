@@ -47,6 +47,14 @@ class Paging(QueryParameters, total=False):
     limit: PageSize
 
 
+class EventsQuery(QueryParameters, total=False):
+    """Query parameters of the events of the catalog. `wait` is in seconds."""
+
+    since: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=MAX_INT64)]
+    limit: PageSize
+    wait: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=60)]
+
+
 class ListTablesQuery(Paging, total=False):
     """Query parameters of the lists of tables."""
 

@@ -31,6 +31,7 @@ from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.errors import Misdirected
+from namespace_server.rest.event_streams import EventStreams
 from namespace_server.rest.header_names import FORWARDED_TO, PEER_CHALLENGE
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
@@ -50,6 +51,9 @@ _REMOTE_COMMITTERS = 8
 _LOCAL_WAIT = 0.002
 _REMOTE_WAIT = 0.02
 """Seconds for which a group waits for one more call; a flip takes ten times as long on a bucket."""
+_LOCAL_LOOK = 0.1
+_REMOTE_LOOK = 1.0
+"""Seconds between two looks for versions of other servers, while a client waits for events."""
 _LONG_READERS = 1
 """Threads for long work on a local catalog. It competes with the event loop for the GIL, so more would be slower."""
 _WRITERS = 4
@@ -109,6 +113,11 @@ class CatalogService:
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
         self._data: DataService | None = None
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="change")
+        self.events = EventStreams(
+            self._ask_newest,
+            most=self.limits.event_streams,
+            interval=_LOCAL_LOOK if namespace.local else _REMOTE_LOOK,
+        )
         self._newest_version = 0
         self._newest: CatalogSnapshot | None = None
         self._writable_until = 0.0
@@ -130,6 +139,8 @@ class CatalogService:
             queue_capacity=self.limits.queue_capacity,
             pools={} if self._data is None else self._data.pools,
             jobs=self.namespace.background.states(),
+            event_streams=self.events.open,
+            events_sent=self.events.sent,
         )
 
     @property
@@ -143,7 +154,9 @@ class CatalogService:
 
     def saw(self, catalog_version: int) -> None:
         """Note a catalog version that an answer came from."""
-        self._newest_version = max(self._newest_version, catalog_version)
+        if catalog_version > self._newest_version:
+            self._newest_version = catalog_version
+            self.events.saw(catalog_version)
 
     def start(self) -> None:
         """Accept changes, on the running event loop."""
@@ -155,7 +168,8 @@ class CatalogService:
             self.data.load()
 
     async def close(self) -> None:
-        """Finish the changes that were accepted, end work on rows, then release the catalog."""
+        """Finish the changes that were accepted, end streams and work on rows, then release the catalog."""
+        self.events.close()
         if self._data is not None:
             await self._data.close()
         await self.commits.close()
@@ -296,6 +310,12 @@ class CatalogService:
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run work that can take long beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, copy_context().run, work)
+
+    async def _ask_newest(self) -> int:
+        """The newest catalog version, in one request to storage."""
+        if self.namespace.local:
+            return self._newest_snapshot().version
+        return (await self.in_thread(self.namespace.newest)).version
 
     def _newest_snapshot(self) -> CatalogSnapshot:
         """The newest snapshot, shared by the requests that are handled in one iteration of the event loop.

@@ -9,7 +9,13 @@ from dataclasses import replace
 
 import orjson
 
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, NEVER_COLLECTED, CollectorEntry, PinEntry
+from namespace_server.directory.model.collector_rows import (
+    COLLECTOR_ID,
+    NEVER_COLLECTED,
+    CollectorEntry,
+    CursorEntry,
+    PinEntry,
+)
 from namespace_server.directory.model.entries import (
     DEREGISTERED,
     DROPPED,
@@ -125,8 +131,10 @@ class ReferenceCatalog:
             puts.append(self.move_horizon())
         if self.random.random() < 0.1:
             puts.append(PinEntry(f"p{self.random.randrange(3)}", self.random.randrange(1, 9), 0, None, "principal", 7))
+        if self.random.random() < 0.1:
+            puts.append(CursorEntry(f"c{self.random.randrange(3)}", self.random.randrange(1, 9), "principal", 7))
         closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state != "open"]
-        pins = [entry.object_id for entry in self.of(PinEntry)]
+        pins = [entry.object_id for kind in (PinEntry, CursorEntry) for entry in self.of(kind)]
         expired = frozenset(self.random.sample(closed, len(closed) // 2) if len(closed) > 20 else [])
         if pins and self.random.random() < 0.3:
             expired |= {self.random.choice(pins)}
@@ -189,7 +197,7 @@ def fields_of(entry: Entry) -> dict[str, object]:
 
 
 def _below(path: ObjectId, entry: Entry) -> bool:
-    if isinstance(entry, RecordEntry | CollectorEntry | PinEntry):
+    if isinstance(entry, RecordEntry | CollectorEntry | PinEntry | CursorEntry):
         return False
     other = entry.table_id if isinstance(entry, VersionEntry) else entry.id
     return len(other) > len(path) and other[: len(path)] == path
@@ -221,6 +229,9 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
     pins = [entry for entry in rows.values() if isinstance(entry, PinEntry)]
     assert snapshot.pins() == sorted(pins, key=lambda pin: pin.name)
     assert all(snapshot.pin(pin.name) == pin for pin in pins)
+    cursors = [entry for entry in rows.values() if isinstance(entry, CursorEntry)]
+    assert snapshot.cursors() == sorted(cursors, key=lambda cursor: cursor.name)
+    assert all(snapshot.cursor(cursor.name) == cursor for cursor in cursors)
     assert snapshot.collector == rows.get(COLLECTOR_ID, NEVER_COLLECTED)
     namespaces = {entry.id for entry in rows.values() if isinstance(entry, NamespaceEntry)}
     tables = {entry.id: entry for entry in rows.values() if isinstance(entry, TableEntry)}

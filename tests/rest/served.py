@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
-from namespace_server.rest.models import BranchQuery, QueryParameters
+from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
 from namespace_server.rest.routers import OPERATIONS
 from namespace_server.rest.routing import Route
 
@@ -34,8 +35,8 @@ class Served:
         return self.rows or self.parameters or (QueryParameters if self.read is None else self.read.query)
 
 
-# The list of versions is the history itself: there is nothing to pin.
-HISTORY = {"list_catalog_versions", "describe_catalog_version"}
+# The list of versions, and their events, are the history itself: there is nothing to pin.
+HISTORY = {"list_catalog_versions", "list_catalog_events", "describe_catalog_version"}
 
 
 def _served(route: Route) -> Served:
@@ -43,6 +44,8 @@ def _served(route: Route) -> Served:
     match route.work:
         case Read() as read:
             return Served(*named, read=read, pinned=route.operation not in HISTORY)
+        case Events():
+            return Served(*named, read=Read(EventsQuery))
         case RowsChange(query):
             return Served(*named, rows=query, data=True)
         case TableRead():

@@ -167,6 +167,13 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert pinned in call("list_catalog_pins")["pins"]
     assert call("unpin_catalog_version", body={"name": root})["pin"] == pinned
 
+    put = call("advance_cursor", body={"name": root, "version": 1})["cursor"]
+    [listed] = [each for each in call("list_cursors")["cursors"] if each["name"] == root]
+    assert {key: listed[key] for key in put} == put
+    [event] = call("list_catalog_events", since=1, limit=1)["events"]
+    assert event["data"]["catalog_version"] == 2
+    assert call("delete_cursor", body={"name": root})["cursor"] == put
+
     asked = {"intent_id": str(uuid.uuid4()), "tables": [{"id": [root, "t"], "read_version": 1}], "seconds": 3_600}
     intent = call("register_intent", body=asked)["intent"]
     [listed] = [each for each in call("list_intents")["intents"] if each["intent_id"] == intent["intent_id"]]

@@ -33,6 +33,8 @@ OUR_OPERATIONS = {
     "undrop_table",
     "pin_catalog_version",
     "unpin_catalog_version",
+    "advance_cursor",
+    "delete_cursor",
     "register_intent",
     "end_intent",
 }
@@ -109,6 +111,7 @@ class TestEndpoints:
         assert described == (
             ({"x-lance-catalog-version"} if endpoint.pinned else set())
             | ({"x-lancedb-min-read-version"} if endpoint.fresh else set())
+            | ({"Last-Event-ID"} if endpoint.operation == "list_catalog_events" else set())
             | ({"Idempotency-Key"} if keyed else set())
         )
 

@@ -69,6 +69,7 @@ def test_there_is_a_request_for_every_route() -> None:
     assert len(CHANGES) > 30
     assert set().union(*(route.taken for route in ROUTES)) == {
         "Idempotency-Key",
+        "Last-Event-ID",
         "x-lance-catalog-version",
         "x-lancedb-min-read-version",
     }
@@ -138,6 +139,10 @@ def test_headers_are_honoured(scene: Scene, route: Route) -> None:
             assert pinned.status_code == 200
             _check_answered(route, pinned)
             assert pinned.headers["x-lance-catalog-version"] == newest
+    if "Last-Event-ID" in route.taken:
+        assert answer.json()["events"]
+        seen = asked.send(scene.http, route.method, route.path, {"Last-Event-ID": newest})
+        assert seen.json() == {"events": [], "last": int(newest), "newest": int(newest)}
     if "x-lancedb-min-read-version" in route.taken:
         seen = asked.send(scene.http, route.method, route.path, {"x-lancedb-min-read-version": "1"})
         assert seen.status_code == 200, seen.text

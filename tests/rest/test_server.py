@@ -506,6 +506,16 @@ def exercise(call: Recorder, url: str) -> None:
     call("UnpinCatalogVersion", {"name": "p"})
     call("BatchCommitTables", {"operations": [{"pin_catalog_version": {"name": "q"}}]})
     call("BatchCommitTables", {"operations": [{"unpin_catalog_version": {"name": "q"}}]})
+    put = {"name": "c", "version": 1}
+    call("AdvanceCursor", put)
+    call("AdvanceCursor", put | {"version": 2, "expected": 1})
+    call("AdvanceCursor", put | {"expected": 1}, expect=409)
+    call("AdvanceCursor", put | {"backwards": True})
+    call("ListCursors")
+    call("DeleteCursor", {"name": "c"})
+    call("BatchCommitTables", {"operations": [{"advance_cursor": put}]})
+    call("BatchCommitTables", {"operations": [{"delete_cursor": {"name": "c"}}]})
+    call("ListCatalogEvents", query="?since=0&limit=1000")
     call("DeclareTable", {}, id="ws$job")
     read = {"id": ["ws", "a"], "read_version": dataset.latest_version}
     tables = [{"id": ["ws", "job"]}, {"id": ["ws", "n"], "branch": "dev", "location": "x"}, read]

@@ -18,7 +18,7 @@ from lance_core.format.refs import (
     encode_tag,
 )
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_server.directory.model.collector_rows import CollectorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, CursorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     DROPPED,
     EXPIRING,
@@ -88,7 +88,7 @@ def restored_entries(snapshot: CatalogSnapshot, manifests: Mapping[Place, Restor
     * Batches are promoted; all of their records are closed.
     * Dropped tables are gone for good: their locations stay taken, and their files were not backed up.
     * What waits for files that are not there goes: removals of branches, expired versions that might come back.
-    * Pins and intents end: the versions and the jobs are those of the other root.
+    * Pins, intents and cursors end: the versions, the jobs and the consumers are those of the other root.
     * The collector goes on with its settings; this version is the oldest that is kept.
     """
     for entry in snapshot.entries():
@@ -108,7 +108,7 @@ def restored_entries(snapshot: CatalogSnapshot, manifests: Mapping[Place, Restor
                 yield _restored_record(entry)
         elif isinstance(entry, CollectorEntry):
             yield replace(entry, oldest=snapshot.version)
-        elif not isinstance(entry, PinEntry | IntentEntry):
+        elif not isinstance(entry, PinEntry | IntentEntry | CursorEntry):
             yield entry
 
 

@@ -103,7 +103,10 @@ class GroupAttempt:
     def outline(self) -> FlipOutline:
         """The history's entry of the batches that this attempt commits."""
         batches = {
-            plan.batch.uuid: outline_of(plan.batch, ((made.entry, made.file.operation) for made in plan.published))
+            plan.batch.uuid: outline_of(
+                plan.batch,
+                ((made.entry, made.file.operation, made.rows) for made in plan.published),
+            )
             for plan in self.plans
             if plan.changes
         }

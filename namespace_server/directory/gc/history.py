@@ -70,6 +70,31 @@ def oldest_to_keep(
     return oldest
 
 
+def oldest_for_cursors(
+    versions: Sequence[CatalogVersionFile], settings: GcSettings, now: datetime, before: int = FIRST_VERSION
+) -> int:
+    """The lowest version that may be kept for a cursor: among the newest, and superseded less than the age ago.
+
+    `before` is the oldest that was kept so far; see `oldest_to_keep`.
+    """
+    kept = [version for version in versions if version.number >= before]
+    if not kept:
+        return before
+    newest = kept[-1].number
+    written = latest_times([version.meta.last_modified for version in kept], now)
+    young = (
+        version.number
+        for version, superseded in zip(kept, written[1:], strict=False)
+        if now - superseded < settings.cursors_age
+    )
+    return max(next(young, newest), newest + 1 - settings.cursors_count)
+
+
+def kept_for_cursors(snapshot: CatalogSnapshot, lowest: int) -> int | None:
+    """The oldest version that a cursor needs and may have kept, from `lowest` on; None if there is none."""
+    return min((each for cursor in snapshot.cursors() if (each := cursor.version + 1) >= lowest), default=None)
+
+
 def latest_times(dates: Sequence[datetime], now: datetime) -> list[datetime]:
     """The latest times at which versions may have been written, from their dates in ascending order of versions.
 
@@ -119,12 +144,15 @@ def copy_versions(store: ObjectStore, versions: Sequence[CatalogVersionFile], nu
                 store.put_if_absent(kept_version_key(version.number), store.get(version.meta.path))
 
 
-def oldest_allowed(snapshot: CatalogSnapshot, oldest: int, seen: CatalogSnapshot) -> int:
+def oldest_allowed(snapshot: CatalogSnapshot, oldest: int, seen: CatalogSnapshot, for_cursors: int) -> int:
     """The oldest kept version that a run may set on `snapshot`, which wants `oldest`, and copied what `seen` needs.
 
-    What is needed since then, by a pin or a drop, was not copied, and stays above.
+    What is needed since then, by a pin or a drop, was not copied, and stays above. So does what a cursor needs from
+    `for_cursors` on.
     """
-    return min([oldest, *(needed_versions(snapshot) - needed_versions(seen))])
+    needed = kept_for_cursors(snapshot, for_cursors)
+    wanted = oldest if needed is None else min(oldest, needed)
+    return min([wanted, *(needed_versions(snapshot) - needed_versions(seen))])
 
 
 def superseded_versions(versions: Sequence[CatalogVersionFile], oldest: int) -> list[Removal]:

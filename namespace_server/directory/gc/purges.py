@@ -29,9 +29,13 @@ def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> C
 
     The tombstones of `snapshot` have times by the store (`date_limits`).
     The tombstone of a table that had a window of its own states it. A table that a pinned catalog version may name is
-    left alone, and one whose location an intent names: the job may still read it.
+    left alone, one that a version may name which a cursor keeps, and one whose location an intent names: the job may
+    still read it.
     """
-    pinned = min((pin.version for pin in snapshot.pins()), default=snapshot.version + 1)
+    oldest = snapshot.collector.oldest
+    needed = [pin.version for pin in snapshot.pins()]
+    needed += [cursor.version for cursor in snapshot.cursors() if not cursor.is_expired(oldest)]
+    pinned = min(needed, default=snapshot.version + 1)
     over = [record for record in _over(snapshot, window, now_ms) if record.catalog_version < pinned]
     intended = held_horizons(snapshot).keys()
     return changes_of(replace(record, state=PURGING) for record in over if intended.isdisjoint(_locations(record)))

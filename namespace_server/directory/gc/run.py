@@ -23,9 +23,11 @@ from namespace_server.directory.gc.history import (
     CatalogVersionFile,
     copy_versions,
     dated_ahead,
+    kept_for_cursors,
     list_catalog_versions,
     needed_versions,
     oldest_allowed,
+    oldest_for_cursors,
     oldest_to_keep,
     superseded_versions,
     unnamed_files,
@@ -92,6 +94,7 @@ class _Terms:
         versions: The versions of the catalog that were listed; those that `seen` needs are copied.
         dates: When they were written.
         oldest: The oldest of them to keep.
+        for_cursors: The oldest of them that may be kept for cursors.
         seen: The newest of them.
         scope: Where it looks.
     """
@@ -103,6 +106,7 @@ class _Terms:
     versions: Sequence[CatalogVersionFile]
     dates: StoreDates
     oldest: int
+    for_cursors: int
     seen: CatalogSnapshot
     scope: _RunScope
 
@@ -135,7 +139,10 @@ def _terms(
     scope: _RunScope,
 ) -> _Terms:
     oldest = oldest_to_keep(versions, settings, now, seen.collector.oldest)
-    return _Terms(run, now, settings, given, versions, StoreDates(versions, now), oldest, seen, scope)
+    for_cursors = oldest_for_cursors(versions, settings, now, seen.collector.oldest)
+    needed = kept_for_cursors(seen, for_cursors)
+    oldest = oldest if needed is None else min(oldest, needed)
+    return _Terms(run, now, settings, given, versions, StoreDates(versions, now), oldest, for_cursors, seen, scope)
 
 
 @dataclass(slots=True)
@@ -407,7 +414,7 @@ def _with_horizon(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
     horizon = move_horizon(
         snapshot,
         horizon=int(terms.horizon.timestamp()),
-        oldest=oldest_allowed(snapshot, terms.oldest, terms.seen),
+        oldest=oldest_allowed(snapshot, terms.oldest, terms.seen, terms.for_cursors),
         run=terms.run,
         now_ms=terms.now_ms,
         settings=terms.given,

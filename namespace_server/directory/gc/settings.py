@@ -24,6 +24,9 @@ class GcSettings:
         tables_age: `gc.tables.age`: how long a version of a table is kept after it was superseded; None: it is kept.
         tables_count: `gc.tables.count`: the newest versions of a branch that are kept in any case; None: 1, if there is
             an age. Without both all versions are kept.
+        cursors_age: `gc.cursors.age`: how long a catalog version is kept for a cursor after it was superseded; a cursor
+            that is behind it is expired, and keeps nothing.
+        cursors_count: `gc.cursors.count`: the newest catalog versions that are kept for cursors at most.
         look_every: `gc.orphans.every`: how often the files of a table are listed at least that does not change.
     """
 
@@ -33,6 +36,8 @@ class GcSettings:
     dropped_window: timedelta = timedelta(days=7)
     tables_age: timedelta | None = None
     tables_count: int | None = None
+    cursors_age: timedelta = timedelta(days=30)
+    cursors_count: int = 100_000
     look_every: timedelta = timedelta(days=7)
 
     def with_texts(self, texts: Mapping[str, str]) -> GcSettings:
@@ -81,6 +86,8 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "gc.dropped.window": _Setting("dropped_window", LEAST_AGE, parse_duration, format_duration),
     "gc.tables.age": _Setting("tables_age", None, read_age, _or_off(format_duration)),
     "gc.tables.count": _Setting("tables_count", None, read_count, _or_off(str)),
+    "gc.cursors.age": _Setting("cursors_age", None, parse_duration, format_duration),
+    "gc.cursors.count": _Setting("cursors_count", None, _count, str),
     "gc.orphans.every": _Setting("look_every", timedelta(days=1), parse_duration, format_duration),
 }
 assert {setting.field for setting in _SETTINGS.values()} == {field.name for field in fields(GcSettings)}

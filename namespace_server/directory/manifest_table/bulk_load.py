@@ -29,9 +29,11 @@ from namespace_server.directory.manifest_table.row_codec import (
 )
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
+    CURSOR_PREFIX,
     INTENT_PREFIX,
     PIN_PREFIX,
     CollectorEntry,
+    CursorEntry,
     IntentEntry,
     PinEntry,
 )
@@ -61,6 +63,7 @@ from namespace_server.directory.model.state import (
     CatalogState,
     Children,
     StoredCollector,
+    StoredCursor,
     StoredIntent,
     StoredNamespace,
     StoredPin,
@@ -94,6 +97,7 @@ class BulkLoader:
         self._collector: StoredCollector | None = None
         self._pins: dict[str, StoredPin] = {}
         self._intents: dict[str, StoredIntent] = {}
+        self._cursors: dict[str, StoredCursor] = {}
         self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
@@ -148,6 +152,7 @@ class BulkLoader:
             self._collector,
             Map(self._pins),
             Map(self._intents),
+            Map(self._cursors),
             frozenset(path for path in children if path and path not in self._namespaces),
         )
         return self._put_irregular(state)
@@ -245,6 +250,8 @@ class BulkLoader:
             self._pins[entry.name] = StoredPin(entry, serial)
         elif isinstance(entry, IntentEntry):
             self._intents[entry.intent] = StoredIntent(entry, serial)
+        elif isinstance(entry, CursorEntry):
+            self._cursors[entry.name] = StoredCursor(entry, serial)
 
     def _drop(self, object_id: str) -> None:
         self._namespaces.pop(parse_id(object_id), None)
@@ -252,6 +259,7 @@ class BulkLoader:
             self._collector = None
         self._pins.pop(object_id.removeprefix(PIN_PREFIX), None)
         self._intents.pop(object_id.removeprefix(INTENT_PREFIX), None)
+        self._cursors.pop(object_id.removeprefix(CURSOR_PREFIX), None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 

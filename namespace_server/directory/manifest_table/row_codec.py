@@ -16,10 +16,12 @@ from lance_core.format.naming import MAIN_BRANCH, parse_manifest_name
 from namespace_server.answer import json_bytes
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
+    CURSOR_PREFIX,
     FIRST_VERSION,
     INTENT_PREFIX,
     PIN_PREFIX,
     CollectorEntry,
+    CursorEntry,
     IntendedChain,
     IntentEntry,
     Lease,
@@ -52,6 +54,7 @@ TRANSACTION: Final = "transaction"
 _COLLECTOR: Final = "collector"
 _PIN: Final = "pin"
 _INTENT: Final = "intent"
+_CURSOR: Final = "cursor"
 """The values that the metadata of these rows have in the place of a record's state."""
 
 
@@ -76,6 +79,8 @@ def encode_entry(entry: Entry) -> Row:
         return Row(entry.object_id, TRANSACTION, None, _encode_pin(entry))
     if isinstance(entry, IntentEntry):
         return Row(entry.object_id, TRANSACTION, None, _encode_intent(entry))
+    if isinstance(entry, CursorEntry):
+        return Row(entry.object_id, TRANSACTION, None, _encode_cursor(entry))
     metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
     if isinstance(entry, TableEntry):
         return Row(DELIMITER.join(entry.id), TABLE, entry.location, metadata)
@@ -95,15 +100,20 @@ def decode_row(row: Row) -> Entry | None:
         return NamespaceEntry(parse_id(path), decode_properties(metadata))
     if kind == TABLE_VERSION:
         return decode_version(path, metadata)
-    if kind == TRANSACTION and path == COLLECTOR_ID:
+    return _decode_own(path, metadata) if kind == TRANSACTION and path.startswith(RECORD_PREFIX) else None
+
+
+def _decode_own(path: str, metadata: str | None) -> Entry | None:
+    """The entry of a row of the catalog's own: of its collector, of what it keeps, or of a batch."""
+    if path == COLLECTOR_ID:
         return _decode_collector(metadata)
-    if kind == TRANSACTION and path.startswith(PIN_PREFIX):
+    if path.startswith(PIN_PREFIX):
         return _decode_pin(path[len(PIN_PREFIX) :], metadata)
-    if kind == TRANSACTION and path.startswith(INTENT_PREFIX):
+    if path.startswith(INTENT_PREFIX):
         return _decode_intent(path[len(INTENT_PREFIX) :], metadata)
-    if kind == TRANSACTION and path.startswith(RECORD_PREFIX):
-        return _decode_record(path[len(RECORD_PREFIX) :], metadata)
-    return None
+    if path.startswith(CURSOR_PREFIX):
+        return _decode_cursor(path[len(CURSOR_PREFIX) :], metadata)
+    return _decode_record(path[len(RECORD_PREFIX) :], metadata)
 
 
 def decode_properties(metadata: str | None) -> Mapping[str, str]:
@@ -316,6 +326,19 @@ def _decode_intent(intent: str, metadata: str | None) -> IntentEntry | None:
         _integer(values.get("seconds")),
         _integer(values.get("set_in")),
     )
+
+
+def _encode_cursor(entry: CursorEntry) -> str:
+    values: dict[str, Any] = {"state": _CURSOR, "version": entry.version, "timestamp_millis": entry.timestamp_ms}
+    return orjson.dumps(values | ({} if entry.principal is None else {"principal": entry.principal})).decode()
+
+
+def _decode_cursor(name: str, metadata: str | None) -> CursorEntry | None:
+    values = _load_object(metadata)
+    if values.get("state") != _CURSOR:
+        return None
+    version, principal = _integer(values.get("version")), _string(values.get("principal"))
+    return CursorEntry(name, version, principal, _integer(values.get("timestamp_millis")))
 
 
 def _lease(entry: Lease) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -23,9 +22,9 @@ from namespace_server.directory.manifest_table.flip import (
     check_changeable,
     prepare_flip,
 )
+from namespace_server.directory.manifest_table.history import CatalogHistoryEntry, CatalogStep, VersionHistory
 from namespace_server.directory.manifest_table.newest_version import SAME_SECOND, NewestVersion
 from namespace_server.directory.manifest_table.peers import Peers
-from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots
 from namespace_server.directory.manifest_table.store_clock import StoreClock
 from namespace_server.directory.manifest_table.unlisted_tables import check_first_flip
@@ -43,22 +42,6 @@ LISTING_INTERVAL: Final = 60.0
 RECORD_LIFETIME: Final = 60.0
 """Seconds for which the newest version certainly holds the records of a flip that was committed; records are kept for
 at least twice that time."""
-_HISTORY_PAGE: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogHistoryEntry:
-    """A catalog version, and the (batch uuid, message) of each batch that it committed.
-
-    `outline` is what is known of the batches beyond that. `made_by_catalog` is false for what another writer committed
-    to `__manifest` itself.
-    """
-
-    version: int
-    timestamp_ms: int
-    batches: tuple[tuple[str, str | None], ...]
-    outline: FlipOutline
-    made_by_catalog: bool
 
 
 class ManifestTable:
@@ -86,6 +69,7 @@ class ManifestTable:
         self.peers = Peers()
         self.clock = StoreClock(store, now)
         self._snapshots = Snapshots(store, path, self._newest, listing_interval, self.peers)
+        self._history = VersionHistory(store, self._snapshots)
 
     @property
     def current(self) -> CatalogSnapshot:
@@ -133,23 +117,12 @@ class ManifestTable:
         return self._snapshots.steps(first, last)
 
     def history(self, limit: int, before: int | None = None) -> list[CatalogHistoryEntry]:
-        """Up to `limit` kept versions, newest first, only those below `before` if it is given."""
-        newest, below = self.current.version, self.current.collector.oldest - 1
-        top = newest if before is None else min(newest, before - 1)
-        found: list[CatalogHistoryEntry] = []
-        while len(found) < limit and top > below:
-            bottom = max(top - min(limit - len(found), _HISTORY_PAGE), below)
-            for file in self._store.map(self._snapshots.read_manifest, range(top, bottom, -1)):
-                if file is None:
-                    return found
-                made = file.transaction
-                found.append(
-                    CatalogHistoryEntry(
-                        file.version, file.timestamp_ms, read_batches(made), read_outline(made), is_flip(made)
-                    )
-                )
-            top = bottom
-        return found
+        """See `VersionHistory.newest_first`."""
+        return self._history.newest_first(limit, before)
+
+    def versions_after(self, version: int, newest: CatalogSnapshot, limit: int) -> Iterator[CatalogStep]:
+        """See `VersionHistory.after`."""
+        return self._history.after(version, newest, limit)
 
     def prepare(
         self,

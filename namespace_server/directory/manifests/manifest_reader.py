@@ -21,11 +21,15 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 class PlannedVersion(NamedTuple):
-    """A version row that a plan puts, and its manifest: the bytes, and parsed."""
+    """A version row that a plan puts, and its manifest: the bytes, and parsed.
+
+    `rows` is by how many rows it has more than the version before it, if that was known without a look at fragments.
+    """
 
     entry: VersionEntry
     data: bytes
     file: ManifestFile
+    rows: int | None = None
 
 
 class _Flipped(NamedTuple):

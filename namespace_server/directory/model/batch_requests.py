@@ -15,12 +15,14 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from namespace_server.directory.model import intent_requests, requests
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.operations import (
+    AdvanceCursor,
     AssertTableVersion,
     CommitTransaction,
     CreateBranch,
     CreateNamespace,
     CreateTableVersion,
     DeclareTable,
+    DeleteCursor,
     DeleteTableVersions,
     DeregisterTable,
     DropNamespace,
@@ -66,6 +68,8 @@ IN_BATCHES: Final = _by_name(
         UndropTable: requests.undrop_table,
         SetPin: requests.pin_catalog_version,
         RemovePin: requests.unpin_catalog_version,
+        AdvanceCursor: requests.advance_cursor,
+        DeleteCursor: requests.delete_cursor,
         RegisterIntent: intent_requests.register_intent,
         EndIntent: intent_requests.end_intent,
     }
@@ -83,6 +87,8 @@ _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} 
         UndropNamespace: requests.undrop_namespace,
         SetPin: requests.pin_catalog_version,
         RemovePin: requests.unpin_catalog_version,
+        AdvanceCursor: requests.advance_cursor,
+        DeleteCursor: requests.delete_cursor,
         RegisterIntent: intent_requests.register_intent,
         EndIntent: intent_requests.end_intent,
         RenameTable: requests.rename_table,

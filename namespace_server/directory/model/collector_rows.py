@@ -1,4 +1,4 @@
-"""The rows of a catalog by which garbage collection decides: its own, pins, and intents."""
+"""The rows of a catalog by which garbage collection decides: its own, pins, intents, and cursors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ PIN_PREFIX: Final = f"{RECORD_PREFIX}pin$"
 """The prefix of the object ids of pins."""
 INTENT_PREFIX: Final = f"{RECORD_PREFIX}intent$"
 """The prefix of the object ids of intents."""
+CURSOR_PREFIX: Final = f"{RECORD_PREFIX}cursor$"
+"""The prefix of the object ids of cursors."""
 FIRST_VERSION: Final = 1
 
 
@@ -101,6 +103,29 @@ class IntentEntry:
     def object_id(self) -> str:
         """The key of the row."""
         return INTENT_PREFIX + self.intent
+
+
+@dataclass(frozen=True, slots=True)
+class CursorEntry:
+    """How far a consumer of events has come: it is done with all catalog versions up to `version`.
+
+    The versions above stay in the history for it, within bounds (see `gc.cursors`). `timestamp_ms` is when it was moved
+    there, since the epoch, by `principal`.
+    """
+
+    name: str
+    version: int
+    principal: str | None = None
+    timestamp_ms: int = 0
+
+    @property
+    def object_id(self) -> str:
+        """The key of the row."""
+        return CURSOR_PREFIX + self.name
+
+    def is_expired(self, oldest: int) -> bool:
+        """Whether the next version that it needs is below the oldest kept one: its consumer would miss some."""
+        return self.version + 1 < oldest
 
 
 Lease = PinEntry | IntentEntry

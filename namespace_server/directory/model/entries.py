@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from lance_core.format.manifest import Identity
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
-from namespace_server.directory.model.collector_rows import CollectorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, CursorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.object_ids import DELIMITER, RECORD_PREFIX, ObjectId, version_object_id
 
 Place = tuple[str, str | None, int]
@@ -204,7 +204,7 @@ def place_of(item: VersionEntry | Participant) -> Place:
     return (item.location, item.branch, item.version)
 
 
-Entry = NamespaceEntry | TableEntry | VersionEntry | RecordEntry | CollectorEntry | PinEntry | IntentEntry
+Entry = NamespaceEntry | TableEntry | VersionEntry | RecordEntry | CollectorEntry | PinEntry | IntentEntry | CursorEntry
 
 
 @dataclass(frozen=True, slots=True)

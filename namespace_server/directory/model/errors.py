@@ -12,6 +12,8 @@ Some kinds carry more than a message:
     │   └── BatchUnknown        ... of a batch; `detail` is its uuid
     ├── CatalogBusy             nothing was done: every try was lost to other writers; repeat the batch
     └── RootBeingRestored       there is no catalog before the restoration of a backup is complete
+    LanceNamespaceError
+    └── HistoryGone (11)        what a consumer of events has not seen is not kept any more: it takes a baseline
     InternalError (18)
     └── CatalogDamaged          `damaged`: the file of the catalog that is damaged or missing, and has to be restored
     UnsupportedOperationError (0)
@@ -29,6 +31,7 @@ from typing import Literal
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
+    ErrorCode,
     InternalError,
     LanceNamespaceError,
     NamespaceAlreadyExistsError,
@@ -140,6 +143,24 @@ class BatchConflict(ConcurrentModificationError):
         self.failures = [failure.as_json()]
         self.operation = operation
         self.committed = committed or "unknown"
+
+
+class HistoryGone(LanceNamespaceError):
+    """The catalog versions that follow `since` are not all kept any more (410): a consumer would miss some.
+
+    `oldest` is the lowest one that is kept. The code is that of other versions that are not kept.
+    """
+
+    code = ErrorCode.TABLE_VERSION_NOT_FOUND
+    status = 410
+
+    def __init__(self, since: int, oldest: int) -> None:
+        super().__init__(
+            f"events since catalog version {since}: expected {oldest - 1} or later, versions before {oldest} are no "
+            "longer kept; take a baseline: pin a catalog version (POST /v1/catalog/pins), read the tables as of it "
+            "(GET /v1/catalog/versions/{version}), go on with the events since that version, and remove the pin"
+        )
+        self.oldest = oldest
 
 
 class RequestUnknown(ServiceUnavailableError, OutcomeUnknown):

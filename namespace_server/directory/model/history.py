@@ -8,12 +8,14 @@ from typing import Final
 
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.operations import (
+    AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
     Batch,
     CommitTransaction,
     CreateBranch,
     CreateTableVersion,
+    DeleteCursor,
     EndIntent,
     KeepAnswer,
     Operation,
@@ -26,8 +28,8 @@ MOST_OPERATIONS: Final = 200
 """Operations of one batch that are listed. Their number counts all."""
 
 Body = dict[str, object]
-Made = tuple[VersionEntry, str | None]
-"""A version that a batch publishes, and the name of the Lance operation that made it."""
+Made = tuple[VersionEntry, str | None, int | None]
+"""A version that a batch publishes, the name of the Lance operation that made it, and by how many rows it is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
     match operation:
         case SetPin(pin=pin) | RemovePin(pin=pin):
             return described | {"pin": pin}
+        case AdvanceCursor(cursor=cursor) | DeleteCursor(cursor=cursor):
+            return described | {"cursor": cursor}
         case RegisterIntent() | EndIntent() | AlterBatch() | KeepAnswer():
             return described
     described["id"] = list(operation.id)
@@ -95,8 +99,10 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
             described[name] = list(value) if name == "new_id" else value
     publishes = isinstance(operation, CommitTransaction | CreateTableVersion | CreateBranch)
     if publishes and waiting and waiting[0][0].table_id == operation.id:
-        entry, change = waiting.pop(0)
+        entry, change, rows = waiting.pop(0)
         described["version"] = entry.version
         if change is not None:
             described["change"] = change_name(change)
+        if rows is not None:
+            described["rows"] = rows
     return described

@@ -148,6 +148,38 @@ class RemovePin:
 
 
 @dataclass(frozen=True, slots=True)
+class AdvanceCursor:
+    """Put a cursor at a catalog version, up to which its consumer is done; None: the one that the batch makes.
+
+    It is made if there is none of that name. `expected`: where it has to be now. It goes back only if `backwards`.
+    """
+
+    name: ClassVar = "advance_cursor"
+    cursor: str
+    version: int | None
+    expected: int | None
+    backwards: bool = False
+
+    @property
+    def id(self) -> ObjectId:
+        """The name of the cursor, as what errors name the operation by."""
+        return (self.cursor,)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCursor:
+    """Remove a cursor."""
+
+    name: ClassVar = "delete_cursor"
+    cursor: str
+
+    @property
+    def id(self) -> ObjectId:
+        """The name of the cursor, as what errors name the operation by."""
+        return (self.cursor,)
+
+
+@dataclass(frozen=True, slots=True)
 class IntendedTable:
     """A chain of a table that a job writes or reads, as a request names it.
 
@@ -390,6 +422,8 @@ RequestedOperation = (
     | UndropNamespace
     | SetPin
     | RemovePin
+    | AdvanceCursor
+    | DeleteCursor
     | RegisterIntent
     | EndIntent
     | RenameTable

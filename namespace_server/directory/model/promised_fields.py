@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "advance_cursor": frozenset({"backwards", "context", "expected", "identity", "name", "version"}),
     "alter_transaction": frozenset({"actions", "context", "id", "identity"}),
     "assert_table_version": frozenset({"branch", "id", "location", "manifest_sha256", "version"}),
     "batch_commit_tables": frozenset({"context", "identity", "operations"}),
@@ -32,6 +33,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
     "declare_table": frozenset({"context", "id", "identity", "location", "properties", "vend_credentials"}),
+    "delete_cursor": frozenset({"context", "identity", "name"}),
     "delete_table_branch": frozenset({"context", "id", "identity", "name"}),
     "delete_table_tag": frozenset({"context", "id", "identity", "tag"}),
     "delete_table_versions": frozenset({"branch", "context", "id", "identity", "ranges"}),
@@ -60,8 +62,10 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "end_intent": frozenset({"context", "identity", "intent_id"}),
     "get_table_tag_version": frozenset({"context", "id", "identity", "tag"}),
     "list_all_tables": frozenset({"context", "delimiter", "id", "identity", "include_declared", "limit", "page_token"}),
+    "list_catalog_events": frozenset({"context", "identity", "limit", "since", "wait"}),
     "list_catalog_pins": frozenset({"context", "identity"}),
     "list_catalog_versions": frozenset({"context", "identity", "limit", "page_token"}),
+    "list_cursors": frozenset({"context", "identity"}),
     "list_dropped_tables": frozenset({"context", "identity", "limit", "page_token"}),
     "list_intents": frozenset({"context", "identity"}),
     "list_namespaces": frozenset({"context", "id", "identity", "limit", "page_token"}),

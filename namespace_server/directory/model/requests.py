@@ -25,6 +25,7 @@ from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
+    AdvanceCursor,
     AssertTableVersion,
     CommitTransaction,
     CreateBranch,
@@ -32,6 +33,7 @@ from namespace_server.directory.model.operations import (
     CreateNamespace,
     CreateTableVersion,
     DeclareTable,
+    DeleteCursor,
     DeleteTableVersions,
     DeregisterTable,
     DropNamespace,
@@ -215,7 +217,27 @@ def unpin_catalog_version(request: Request, _rules: RequestRules) -> RemovePin:
     return RemovePin(_pin_name(request))
 
 
+def advance_cursor(request: Request, _rules: RequestRules) -> AdvanceCursor:
+    """Ours. Without `version` the cursor is put at the one that the change makes."""
+    version, expected = _position(request, "version"), _position(request, "expected")
+    return AdvanceCursor(_pin_name(request), version, expected, flag(request, "backwards"))
+
+
+def delete_cursor(request: Request, _rules: RequestRules) -> DeleteCursor:
+    """Ours."""
+    return DeleteCursor(_pin_name(request))
+
+
+def _position(request: Request, field: str) -> int | None:
+    """A catalog version up to which a consumer is done; 0: it has seen none."""
+    version = integer(request, field)
+    if version is not None and version < 0:
+        raise InvalidInputError(f"{field}: expected a catalog version, from 0 on, found {version}")
+    return version
+
+
 def _pin_name(request: Request) -> str:
+    """The name of a pin or a cursor."""
     name = text(request, "name", required=True) or ""
     if re.fullmatch(r"[A-Za-z0-9._-]{1,128}", name, re.ASCII) is None:
         raise InvalidInputError(f"name: expected 1 to 128 letters, digits, '.', '_' or '-', found {shown(name)}")

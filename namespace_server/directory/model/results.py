@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
-from namespace_server.directory.model.collector_rows import IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import CursorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import VersionEntry
 
 
@@ -37,6 +37,7 @@ class OperationResult(TypedDict, total=False):
     answer: Mapping[str, object]
     sha256: str
     pin: PinJson
+    cursor: CursorJson
     intent: IntentJson
 
 
@@ -60,6 +61,23 @@ class IntentJson(TypedDict):
     timestamp_millis: int
     reason: NotRequired[str]
     principal: NotRequired[str]
+
+
+class CursorJson(TypedDict):
+    """A cursor on the wire: where it was put, and when."""
+
+    name: str
+    version: int
+    timestamp_millis: int
+    principal: NotRequired[str]
+
+
+def cursor_json(cursor: CursorEntry) -> CursorJson:
+    """The wire form of a cursor."""
+    found: CursorJson = {"name": cursor.name, "version": cursor.version, "timestamp_millis": cursor.timestamp_ms}
+    if cursor.principal is not None:
+        found["principal"] = cursor.principal
+    return found
 
 
 def intent_json(intent: IntentEntry) -> IntentJson:

@@ -8,7 +8,13 @@ from typing import Final
 
 import orjson
 
-from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import (
+    NEVER_COLLECTED,
+    CollectorEntry,
+    CursorEntry,
+    IntentEntry,
+    PinEntry,
+)
 from namespace_server.directory.model.entries import (
     REMOVED,
     Changes,
@@ -274,6 +280,15 @@ class CatalogSnapshot:
         """All intents, by uuid."""
         return [self._state.intents[intent].entry for intent in sorted(self._state.intents)]
 
+    def cursor(self, name: str) -> CursorEntry | None:
+        """The cursor of that name, or None."""
+        stored = self._state.cursors.get(name)
+        return None if stored is None else stored.entry
+
+    def cursors(self) -> list[CursorEntry]:
+        """All cursors, by name."""
+        return [self._state.cursors[name].entry for name in sorted(self._state.cursors)]
+
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
         """All facts about one id: its namespace or table with all its versions, and the names directly below it.
 
@@ -310,6 +325,7 @@ class CatalogSnapshot:
             yield state.collector.entry
         yield from self.pins()
         yield from self.intents()
+        yield from self.cursors()
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)

@@ -11,9 +11,11 @@ from immutables import Map
 
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
+    CURSOR_PREFIX,
     INTENT_PREFIX,
     PIN_PREFIX,
     CollectorEntry,
+    CursorEntry,
     IntentEntry,
     PinEntry,
 )
@@ -69,6 +71,17 @@ class StoredIntent(NamedTuple):
 
     entry: IntentEntry
     serial: int
+
+
+class StoredCursor(NamedTuple):
+    """A cursor, and the serial of its row."""
+
+    entry: CursorEntry
+    serial: int
+
+
+StoredNeed = StoredPin | StoredIntent | StoredCursor
+"""A row that says what has to be kept."""
 
 
 class StoredRecord:
@@ -182,6 +195,8 @@ class CatalogState(NamedTuple):
     """Pins by name."""
     intents: Map[str, StoredIntent] = Map()
     """Intents by uuid."""
+    cursors: Map[str, StoredCursor] = Map()
+    """Cursors by name."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
 
@@ -211,17 +226,15 @@ class CatalogState(NamedTuple):
 
     def resolve(
         self, object_id: str
-    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredPin | StoredIntent | VersionKey | None:
+    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredNeed | VersionKey | None:
         """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
             if object_id == COLLECTOR_ID and self.collector is not None:
                 return self.collector
-            if object_id.startswith(PIN_PREFIX):
-                pin: StoredPin | None = self.pins.get(object_id[len(PIN_PREFIX) :])
-                return pin
-            if object_id.startswith(INTENT_PREFIX):
-                intent: StoredIntent | None = self.intents.get(object_id[len(INTENT_PREFIX) :])
-                return intent
+            for prefix, rows in ((PIN_PREFIX, self.pins), (INTENT_PREFIX, self.intents), (CURSOR_PREFIX, self.cursors)):
+                if object_id.startswith(prefix):
+                    need: StoredNeed | None = rows.get(object_id[len(prefix) :])
+                    return need
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:
                 return record

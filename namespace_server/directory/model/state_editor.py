@@ -8,7 +8,7 @@ from typing import Final
 
 from immutables import Map
 
-from namespace_server.directory.model.collector_rows import CollectorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, CursorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -29,6 +29,7 @@ from namespace_server.directory.model.state import (
     CatalogState,
     Children,
     StoredCollector,
+    StoredCursor,
     StoredIntent,
     StoredNamespace,
     StoredPin,
@@ -72,6 +73,7 @@ class _Editor:
         self.collector = state.collector
         self.pins = state.pins
         self.intents = state.intents
+        self.cursors = state.cursors
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
@@ -96,6 +98,8 @@ class _Editor:
                 self.pins = self.pins.delete(holder.entry.name)
             elif isinstance(holder, StoredIntent):
                 self.intents = self.intents.delete(holder.entry.intent)
+            elif isinstance(holder, StoredCursor):
+                self.cursors = self.cursors.delete(holder.entry.name)
         for (table_id, branch), numbers in versions.items():
             table = self.tables[table_id]
             chain = table.chain(branch)
@@ -122,6 +126,8 @@ class _Editor:
                 self.pins = self.pins.set(entry.name, StoredPin(entry, self._serial(object_id)))
             elif isinstance(entry, IntentEntry):
                 self.intents = self.intents.set(entry.intent, StoredIntent(entry, self._serial(object_id)))
+            elif isinstance(entry, CursorEntry):
+                self.cursors = self.cursors.set(entry.name, StoredCursor(entry, self._serial(object_id)))
             else:
                 self._vacate_version(object_id)
                 if isinstance(entry, TableEntry):
@@ -171,6 +177,7 @@ class _Editor:
             self.collector,
             self.pins,
             self.intents,
+            self.cursors,
             detached,
         )
 

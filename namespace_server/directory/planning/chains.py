@@ -12,6 +12,8 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
+from lance_core.errors import CorruptFile
+from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
@@ -106,6 +108,20 @@ def forked_version(
             f"{chain_name(operation)}: version {clone.ref_version} of {origin} does not exist"
         )
     return entry
+
+
+def rows_added(file: ManifestFile, below: ManifestFile | None) -> int | None:
+    """By how many rows a version is larger than the one below it; None where that is not known at once.
+
+    For the history alone: a first version of a branch has the rows of another chain, and is not compared.
+    """
+    if file.operation == "clone":
+        return None
+    try:
+        after, before = file.known_rows, 0 if below is None else below.known_rows
+    except CorruptFile:
+        return None
+    return None if after is None or before is None else after - before
 
 
 def conflict_detail(

@@ -17,6 +17,7 @@ from namespace_server.directory.model.errors import TablesWithoutCatalog
 from namespace_server.directory.model.notes import change_notes
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
+    AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
     Batch,
@@ -27,6 +28,7 @@ from namespace_server.directory.model.operations import (
     CreateTableVersion,
     DeclareTable,
     DeleteBranch,
+    DeleteCursor,
     DeleteTableVersions,
     DeleteTag,
     DeregisterTable,
@@ -47,6 +49,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import namespaces_and_tables, references, table_versions, transactions
+from namespace_server.directory.planning.cursors import plan_cursor
 from namespace_server.directory.planning.intents import plan_intent
 from namespace_server.directory.planning.pins import plan_pin
 from namespace_server.directory.planning.plan_builder import (
@@ -137,10 +140,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return namespaces_and_tables.register_table(builder, index, operation)
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
-        case SetPin() | RemovePin():
-            return plan_pin(builder, operation)
-        case RegisterIntent() | EndIntent():
-            return plan_intent(builder, operation)
+        case SetPin() | RemovePin() | RegisterIntent() | EndIntent() | AdvanceCursor() | DeleteCursor():
+            return _plan_need(builder, index, operation)
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():
@@ -153,6 +154,21 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return references.plan_reference(builder, index, operation)
         case AlterBatch() | KeepAnswer():
             return _plan_note(builder, operation)
+
+
+def _plan_need(
+    builder: PlanBuilder,
+    index: int,
+    operation: SetPin | RemovePin | RegisterIntent | EndIntent | AdvanceCursor | DeleteCursor,
+) -> OperationResult:
+    """Plan what one operation says of what has to be kept: pins, intents, and cursors."""
+    match operation:
+        case SetPin() | RemovePin():
+            return plan_pin(builder, operation)
+        case RegisterIntent() | EndIntent():
+            return plan_intent(builder, operation)
+        case AdvanceCursor() | DeleteCursor():
+            return plan_cursor(builder, index, operation)
 
 
 def _plan_note(builder: PlanBuilder, operation: AlterBatch | KeepAnswer) -> OperationResult:

@@ -42,6 +42,7 @@ from namespace_server.directory.planning.chains import (
     replacement,
     require_head,
     require_removed,
+    rows_added,
     table_at_location,
 )
 from namespace_server.directory.planning.freshness import require_fresh
@@ -102,7 +103,8 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
         staged_path=staged.key,
         metadata=operation.metadata,
     )
-    return builder.publish(PlannedVersion(entry, staged.data, staged.file))
+    below = None if head is None else builder.context.manifest(head)
+    return builder.publish(PlannedVersion(entry, staged.data, staged.file, rows_added(staged.file, below)))
 
 
 def delete_versions(builder: PlanBuilder, index: int, operation: DeleteTableVersions) -> OperationResult:

@@ -31,6 +31,7 @@ from namespace_server.directory.planning.chains import (
     forked_version,
     replacement,
     require_removed,
+    rows_added,
     table_at_location,
 )
 from namespace_server.directory.planning.freshness import require_fresh
@@ -170,7 +171,9 @@ def _publish(
         metadata={},
     )
     builder.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]
-    result = builder.publish(PlannedVersion(entry, prepared.manifest, prepared.file))
+    result = builder.publish(
+        PlannedVersion(entry, prepared.manifest, prepared.file, rows_added(prepared.file, prepared.head))
+    )
     return {**result, "rebased": prepared.rebased}
 
 

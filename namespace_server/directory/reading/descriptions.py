@@ -15,7 +15,7 @@ from lance_namespace.errors import (
 from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
-from namespace_server.directory.manifest_table.table import CatalogHistoryEntry
+from namespace_server.directory.manifest_table.history import CatalogHistoryEntry
 from namespace_server.directory.manifests.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.collector_rows import IntendedChain
@@ -26,7 +26,7 @@ from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, joi
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
-from namespace_server.directory.reading import references, table_versions, transactions
+from namespace_server.directory.reading import events, references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext
 
@@ -353,4 +353,6 @@ READS: Mapping[str, Read] = {
     "list_dropped_tables": list_dropped_tables,
     "list_catalog_pins": list_catalog_pins,
     "list_intents": list_intents,
+    "list_cursors": events.list_cursors,
+    "list_catalog_events": events.list_catalog_events,
 }

@@ -29,6 +29,14 @@ class StateCollector(Collector):
         yield self._gauge(
             "queue_capacity", "Most changes that may be accepted and not yet answered.", state.queue_capacity
         )
+        yield self._gauge(
+            "event_streams", "Streams of events, and long polls for events, that are open.", state.event_streams
+        )
+        yield CounterMetricFamily(
+            f"{self._prefix}events_sent",
+            "Events of catalog versions that were sent to clients.",
+            value=state.events_sent,
+        )
         yield self._gauge("read_only", "1 while the server takes no changes, else 0.", int(state.read_only))
         yield from self._pools(state)
         yield from self._jobs(state.jobs)
@@ -107,6 +115,17 @@ class StateCollector(Collector):
             "storage_longest_call_seconds",
             "Seconds since the call to storage under way that began first, copies and listings left out.",
             catalog.longest_call,
+        )
+        cursors = self._family(
+            "cursors", "Cursors of consumers of events, by whether what they have not seen is kept.", "state"
+        )
+        for word, number in zip(("live", "expired"), catalog.cursors, strict=True):
+            cursors.add_metric([word], number)
+        yield cursors
+        yield self._gauge(
+            "cursor_lag_versions",
+            "Catalog versions by which the live cursor is behind that is furthest behind.",
+            catalog.cursor_lag,
         )
         servers = self._family(
             "other_servers",

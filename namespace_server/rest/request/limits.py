@@ -43,7 +43,8 @@ class RequestLimits:
     deep lists and objects may be nested in a body, `values` and `read_values` how many values it may hold. `operations`
     bounds the lists of a batch, `names` the parts of an id; both are counted before anything else is checked.
     `body_timeout` is the time from the headers of a request to the end of its body. `queue_capacity` bounds the changes
-    that were accepted and not yet answered. `data` bounds the operations on rows.
+    that were accepted and not yet answered, `event_streams` the streams of events, and long polls for them, that are
+    open. `data` bounds the operations on rows.
     """
 
     head: int = 64 << 10
@@ -57,4 +58,5 @@ class RequestLimits:
     operations: int = 10_000
     body_timeout: float = 60.0
     queue_capacity: int = 4096
+    event_streams: int = 128
     data: DataLimits = DataLimits()

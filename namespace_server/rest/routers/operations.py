@@ -6,6 +6,7 @@ in front of FastAPI as well, with the same result (`routing`). The most frequent
 
 from __future__ import annotations
 
+from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import (
     Change,
     Commit,
@@ -118,6 +119,10 @@ OPERATIONS: tuple[Route, ...] = (
     post("pin_catalog_version", "/v1/catalog/pins", Commit()),
     get("list_catalog_pins", "/v1/catalog/pins", Read()),
     post("unpin_catalog_version", "/v1/catalog/pins/delete", Commit()),
+    get("list_catalog_events", "/v1/catalog/events", Events()),
+    post("advance_cursor", "/v1/catalog/cursors", Commit()),
+    get("list_cursors", "/v1/catalog/cursors", Read()),
+    post("delete_cursor", "/v1/catalog/cursors/delete", Commit()),
     post("register_intent", "/v1/catalog/intents", Commit()),
     get("list_intents", "/v1/catalog/intents", Read()),
     post("end_intent", "/v1/catalog/intents/end", Commit()),

@@ -52,7 +52,9 @@ def test_a_version_of_a_table_is_told_with_its_number_and_the_kind_of_change(gro
     [version] = newest(ground)
 
     [batch] = version["batches"]
-    assert batch["operations"] == [{"operation": "create_table_version", "id": TABLE, "version": 2, "change": "Append"}]
+    assert batch["operations"] == [
+        {"operation": "create_table_version", "id": TABLE, "version": 2, "change": "Append", "rows": 2}
+    ]
 
 
 def test_a_rename_tells_both_names(ground: Ground) -> None:

@@ -3,6 +3,7 @@
 from .add_columns_entry import AddColumnsEntry
 from .add_columns_entry_virtual_column import AddColumnsEntryVirtualColumn
 from .adopted_version import AdoptedVersion
+from .advance_cursor_request import AdvanceCursorRequest
 from .alter_columns_entry import AlterColumnsEntry
 from .alter_columns_entry_virtual_column import AlterColumnsEntryVirtualColumn
 from .alter_table_add_columns_request import AlterTableAddColumnsRequest
@@ -33,6 +34,9 @@ from .branch_contents import BranchContents
 from .branch_contents_metadata import BranchContentsMetadata
 from .catalog_batch import CatalogBatch
 from .catalog_change import CatalogChange
+from .catalog_event import CatalogEvent
+from .catalog_event_datacontenttype import CatalogEventDatacontenttype
+from .catalog_event_specversion import CatalogEventSpecversion
 from .catalog_pin import CatalogPin
 from .catalog_pin_response import CatalogPinResponse
 from .catalog_table import CatalogTable
@@ -60,8 +64,11 @@ from .create_table_version_entry_metadata import CreateTableVersionEntryMetadata
 from .create_table_version_request import CreateTableVersionRequest
 from .create_table_version_request_metadata import CreateTableVersionRequestMetadata
 from .create_table_version_response import CreateTableVersionResponse
+from .cursor import Cursor
+from .cursor_response import CursorResponse
 from .declare_table_request import DeclareTableRequest
 from .declare_table_response import DeclareTableResponse
+from .delete_cursor_request import DeleteCursorRequest
 from .delete_from_table_request import DeleteFromTableRequest
 from .delete_from_table_response import DeleteFromTableResponse
 from .delete_table_branch_request import DeleteTableBranchRequest
@@ -93,6 +100,9 @@ from .dropped_table import DroppedTable
 from .end_intent_request import EndIntentRequest
 from .error_response import ErrorResponse
 from .error_response_outcome import ErrorResponseOutcome
+from .event_data import EventData
+from .event_data_kind import EventDataKind
+from .event_table import EventTable
 from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
@@ -115,8 +125,10 @@ from .json_arrow_field import JsonArrowField
 from .json_arrow_field_metadata import JsonArrowFieldMetadata
 from .json_arrow_schema import JsonArrowSchema
 from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
+from .list_catalog_events_response import ListCatalogEventsResponse
 from .list_catalog_pins_response import ListCatalogPinsResponse
 from .list_catalog_versions_response import ListCatalogVersionsResponse
+from .list_cursors_response import ListCursorsResponse
 from .list_dropped_tables_response import ListDroppedTablesResponse
 from .list_intents_response import ListIntentsResponse
 from .list_namespaces_response import ListNamespacesResponse
@@ -187,6 +199,7 @@ __all__ = (
     "AddColumnsEntry",
     "AddColumnsEntryVirtualColumn",
     "AdoptedVersion",
+    "AdvanceCursorRequest",
     "AlterColumnsEntry",
     "AlterColumnsEntryVirtualColumn",
     "AlterTableAddColumnsRequest",
@@ -217,6 +230,9 @@ __all__ = (
     "BranchContentsMetadata",
     "CatalogBatch",
     "CatalogChange",
+    "CatalogEvent",
+    "CatalogEventDatacontenttype",
+    "CatalogEventSpecversion",
     "CatalogPin",
     "CatalogPinResponse",
     "CatalogTable",
@@ -244,8 +260,11 @@ __all__ = (
     "CreateTableVersionRequest",
     "CreateTableVersionRequestMetadata",
     "CreateTableVersionResponse",
+    "Cursor",
+    "CursorResponse",
     "DeclareTableRequest",
     "DeclareTableResponse",
+    "DeleteCursorRequest",
     "DeleteFromTableRequest",
     "DeleteFromTableResponse",
     "DeleteTableBranchRequest",
@@ -277,6 +296,9 @@ __all__ = (
     "EndIntentRequest",
     "ErrorResponse",
     "ErrorResponseOutcome",
+    "EventData",
+    "EventDataKind",
+    "EventTable",
     "ExplainTableQueryPlanRequest",
     "FragmentStats",
     "FragmentSummary",
@@ -299,8 +321,10 @@ __all__ = (
     "JsonArrowFieldMetadata",
     "JsonArrowSchema",
     "JsonArrowSchemaMetadata",
+    "ListCatalogEventsResponse",
     "ListCatalogPinsResponse",
     "ListCatalogVersionsResponse",
+    "ListCursorsResponse",
     "ListDroppedTablesResponse",
     "ListIntentsResponse",
     "ListNamespacesResponse",

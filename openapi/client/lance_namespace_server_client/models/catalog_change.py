@@ -22,8 +22,10 @@ class CatalogChange:
         branch (str | Unset): Absent is the main branch.
         tag (str | Unset):
         pin (str | Unset):
+        cursor (str | Unset):
         version (int | Unset): The version of the table that it made or names.
         change (str | Unset): Name of the Lance operation that made the version: `Append`.
+        rows (int | Unset): By how many rows the version is larger, negative if smaller; absent if that is not known.
     """
 
     operation: str | Unset = UNSET
@@ -32,8 +34,10 @@ class CatalogChange:
     branch: str | Unset = UNSET
     tag: str | Unset = UNSET
     pin: str | Unset = UNSET
+    cursor: str | Unset = UNSET
     version: int | Unset = UNSET
     change: str | Unset = UNSET
+    rows: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,9 +57,13 @@ class CatalogChange:
 
         pin = self.pin
 
+        cursor = self.cursor
+
         version = self.version
 
         change = self.change
+
+        rows = self.rows
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -72,10 +80,14 @@ class CatalogChange:
             field_dict["tag"] = tag
         if pin is not UNSET:
             field_dict["pin"] = pin
+        if cursor is not UNSET:
+            field_dict["cursor"] = cursor
         if version is not UNSET:
             field_dict["version"] = version
         if change is not UNSET:
             field_dict["change"] = change
+        if rows is not UNSET:
+            field_dict["rows"] = rows
 
         return field_dict
 
@@ -94,9 +106,13 @@ class CatalogChange:
 
         pin = d.pop("pin", UNSET)
 
+        cursor = d.pop("cursor", UNSET)
+
         version = d.pop("version", UNSET)
 
         change = d.pop("change", UNSET)
+
+        rows = d.pop("rows", UNSET)
 
         catalog_change = cls(
             operation=operation,
@@ -105,8 +121,10 @@ class CatalogChange:
             branch=branch,
             tag=tag,
             pin=pin,
+            cursor=cursor,
             version=version,
             change=change,
+            rows=rows,
         )
 
         catalog_change.additional_properties = d

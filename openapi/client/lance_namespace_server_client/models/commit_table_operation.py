@@ -9,11 +9,13 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.advance_cursor_request import AdvanceCursorRequest
     from ..models.assert_table_version_request import AssertTableVersionRequest
     from ..models.batch_delete_table_versions_request import BatchDeleteTableVersionsRequest
     from ..models.commit_transaction_request import CommitTransactionRequest
     from ..models.create_table_version_request import CreateTableVersionRequest
     from ..models.declare_table_request import DeclareTableRequest
+    from ..models.delete_cursor_request import DeleteCursorRequest
     from ..models.deregister_table_request import DeregisterTableRequest
     from ..models.end_intent_request import EndIntentRequest
     from ..models.pin_catalog_version_request import PinCatalogVersionRequest
@@ -49,6 +51,8 @@ class CommitTableOperation:
         undrop_table (UndropTableRequest | Unset): Not part of the published namespace API.
         pin_catalog_version (PinCatalogVersionRequest | Unset): Not part of the published namespace API.
         unpin_catalog_version (UnpinCatalogVersionRequest | Unset): Not part of the published namespace API.
+        advance_cursor (AdvanceCursorRequest | Unset): Not part of the published namespace API.
+        delete_cursor (DeleteCursorRequest | Unset): Not part of the published namespace API.
         register_intent (RegisterIntentRequest | Unset): Not part of the published namespace API.
         end_intent (EndIntentRequest | Unset): Not part of the published namespace API.
     """
@@ -63,6 +67,8 @@ class CommitTableOperation:
     undrop_table: UndropTableRequest | Unset = UNSET
     pin_catalog_version: PinCatalogVersionRequest | Unset = UNSET
     unpin_catalog_version: UnpinCatalogVersionRequest | Unset = UNSET
+    advance_cursor: AdvanceCursorRequest | Unset = UNSET
+    delete_cursor: DeleteCursorRequest | Unset = UNSET
     register_intent: RegisterIntentRequest | Unset = UNSET
     end_intent: EndIntentRequest | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -108,6 +114,14 @@ class CommitTableOperation:
         if not isinstance(self.unpin_catalog_version, Unset):
             unpin_catalog_version = self.unpin_catalog_version.to_dict()
 
+        advance_cursor: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.advance_cursor, Unset):
+            advance_cursor = self.advance_cursor.to_dict()
+
+        delete_cursor: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.delete_cursor, Unset):
+            delete_cursor = self.delete_cursor.to_dict()
+
         register_intent: dict[str, Any] | Unset = UNSET
         if not isinstance(self.register_intent, Unset):
             register_intent = self.register_intent.to_dict()
@@ -139,6 +153,10 @@ class CommitTableOperation:
             field_dict["pin_catalog_version"] = pin_catalog_version
         if unpin_catalog_version is not UNSET:
             field_dict["unpin_catalog_version"] = unpin_catalog_version
+        if advance_cursor is not UNSET:
+            field_dict["advance_cursor"] = advance_cursor
+        if delete_cursor is not UNSET:
+            field_dict["delete_cursor"] = delete_cursor
         if register_intent is not UNSET:
             field_dict["register_intent"] = register_intent
         if end_intent is not UNSET:
@@ -148,11 +166,13 @@ class CommitTableOperation:
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.advance_cursor_request import AdvanceCursorRequest
         from ..models.assert_table_version_request import AssertTableVersionRequest
         from ..models.batch_delete_table_versions_request import BatchDeleteTableVersionsRequest
         from ..models.commit_transaction_request import CommitTransactionRequest
         from ..models.create_table_version_request import CreateTableVersionRequest
         from ..models.declare_table_request import DeclareTableRequest
+        from ..models.delete_cursor_request import DeleteCursorRequest
         from ..models.deregister_table_request import DeregisterTableRequest
         from ..models.end_intent_request import EndIntentRequest
         from ..models.pin_catalog_version_request import PinCatalogVersionRequest
@@ -232,6 +252,20 @@ class CommitTableOperation:
         else:
             unpin_catalog_version = UnpinCatalogVersionRequest.from_dict(_unpin_catalog_version)
 
+        _advance_cursor = d.pop("advance_cursor", UNSET)
+        advance_cursor: AdvanceCursorRequest | Unset
+        if isinstance(_advance_cursor, Unset):
+            advance_cursor = UNSET
+        else:
+            advance_cursor = AdvanceCursorRequest.from_dict(_advance_cursor)
+
+        _delete_cursor = d.pop("delete_cursor", UNSET)
+        delete_cursor: DeleteCursorRequest | Unset
+        if isinstance(_delete_cursor, Unset):
+            delete_cursor = UNSET
+        else:
+            delete_cursor = DeleteCursorRequest.from_dict(_delete_cursor)
+
         _register_intent = d.pop("register_intent", UNSET)
         register_intent: RegisterIntentRequest | Unset
         if isinstance(_register_intent, Unset):
@@ -257,6 +291,8 @@ class CommitTableOperation:
             undrop_table=undrop_table,
             pin_catalog_version=pin_catalog_version,
             unpin_catalog_version=unpin_catalog_version,
+            advance_cursor=advance_cursor,
+            delete_cursor=delete_cursor,
             register_intent=register_intent,
             end_intent=end_intent,
         )

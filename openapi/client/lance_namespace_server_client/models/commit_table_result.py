@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..models.catalog_pin_response import CatalogPinResponse
     from ..models.commit_transaction_response import CommitTransactionResponse
     from ..models.create_table_version_response import CreateTableVersionResponse
+    from ..models.cursor_response import CursorResponse
     from ..models.declare_table_response import DeclareTableResponse
     from ..models.deregister_table_response import DeregisterTableResponse
     from ..models.intent_response import IntentResponse
@@ -39,6 +40,8 @@ class CommitTableResult:
         undrop_table (UndropTableResponse | Unset):
         pin_catalog_version (CatalogPinResponse | Unset):
         unpin_catalog_version (CatalogPinResponse | Unset):
+        advance_cursor (CursorResponse | Unset):
+        delete_cursor (CursorResponse | Unset):
         register_intent (IntentResponse | Unset):
         end_intent (IntentResponse | Unset):
     """
@@ -53,6 +56,8 @@ class CommitTableResult:
     undrop_table: UndropTableResponse | Unset = UNSET
     pin_catalog_version: CatalogPinResponse | Unset = UNSET
     unpin_catalog_version: CatalogPinResponse | Unset = UNSET
+    advance_cursor: CursorResponse | Unset = UNSET
+    delete_cursor: CursorResponse | Unset = UNSET
     register_intent: IntentResponse | Unset = UNSET
     end_intent: IntentResponse | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -98,6 +103,14 @@ class CommitTableResult:
         if not isinstance(self.unpin_catalog_version, Unset):
             unpin_catalog_version = self.unpin_catalog_version.to_dict()
 
+        advance_cursor: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.advance_cursor, Unset):
+            advance_cursor = self.advance_cursor.to_dict()
+
+        delete_cursor: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.delete_cursor, Unset):
+            delete_cursor = self.delete_cursor.to_dict()
+
         register_intent: dict[str, Any] | Unset = UNSET
         if not isinstance(self.register_intent, Unset):
             register_intent = self.register_intent.to_dict()
@@ -129,6 +142,10 @@ class CommitTableResult:
             field_dict["pin_catalog_version"] = pin_catalog_version
         if unpin_catalog_version is not UNSET:
             field_dict["unpin_catalog_version"] = unpin_catalog_version
+        if advance_cursor is not UNSET:
+            field_dict["advance_cursor"] = advance_cursor
+        if delete_cursor is not UNSET:
+            field_dict["delete_cursor"] = delete_cursor
         if register_intent is not UNSET:
             field_dict["register_intent"] = register_intent
         if end_intent is not UNSET:
@@ -143,6 +160,7 @@ class CommitTableResult:
         from ..models.catalog_pin_response import CatalogPinResponse
         from ..models.commit_transaction_response import CommitTransactionResponse
         from ..models.create_table_version_response import CreateTableVersionResponse
+        from ..models.cursor_response import CursorResponse
         from ..models.declare_table_response import DeclareTableResponse
         from ..models.deregister_table_response import DeregisterTableResponse
         from ..models.intent_response import IntentResponse
@@ -220,6 +238,20 @@ class CommitTableResult:
         else:
             unpin_catalog_version = CatalogPinResponse.from_dict(_unpin_catalog_version)
 
+        _advance_cursor = d.pop("advance_cursor", UNSET)
+        advance_cursor: CursorResponse | Unset
+        if isinstance(_advance_cursor, Unset):
+            advance_cursor = UNSET
+        else:
+            advance_cursor = CursorResponse.from_dict(_advance_cursor)
+
+        _delete_cursor = d.pop("delete_cursor", UNSET)
+        delete_cursor: CursorResponse | Unset
+        if isinstance(_delete_cursor, Unset):
+            delete_cursor = UNSET
+        else:
+            delete_cursor = CursorResponse.from_dict(_delete_cursor)
+
         _register_intent = d.pop("register_intent", UNSET)
         register_intent: IntentResponse | Unset
         if isinstance(_register_intent, Unset):
@@ -245,6 +277,8 @@ class CommitTableResult:
             undrop_table=undrop_table,
             pin_catalog_version=pin_catalog_version,
             unpin_catalog_version=unpin_catalog_version,
+            advance_cursor=advance_cursor,
+            delete_cursor=delete_cursor,
             register_intent=register_intent,
             end_intent=end_intent,
         )

@@ -1,0 +1,124 @@
+"""Events: each catalog version as one CloudEvent, made of what its own files tell.
+
+An event is the same whoever makes it, and whenever: it depends on the version alone, not on the newest one, and not on
+who committed it. So it may be made again after any crash, and its `id` says whether it was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from namespace_server.directory.model.entries import DROPPED, RecordEntry
+from namespace_server.directory.model.history import Body
+from namespace_server.directory.model.operations import (
+    AdvanceCursor,
+    CommitTransaction,
+    CreateBranch,
+    CreateTableVersion,
+    DeleteCursor,
+)
+
+Kind = Literal["committed", "adopted", "cursors", "housekeeping", "unmanaged"]
+"""What made a catalog version: batches; the adoption of table versions that were committed around the catalog; moves of
+cursors alone; a server that worked on its own rows; a writer without a catalog server."""
+
+_TYPE: Final = "lance.catalog.version."
+_DIGITS: Final = 20
+_OF_CURSORS: Final = frozenset({AdvanceCursor.name, DeleteCursor.name})
+_PUBLISHING: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name})
+_BEGINNING: Final = "Clone"
+"""The Lance operation that begins a branch, with the number of the version that it copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldVersion:
+    """What a catalog version tells of itself.
+
+    `identity` is that of the catalog. `batches` and `adopted` are as in the list of catalog versions. `records` are
+    those that it put.
+    """
+
+    version: int
+    timestamp_ms: int
+    identity: str
+    made_by_catalog: bool
+    batches: Sequence[Body]
+    adopted: Sequence[Body]
+    records: Sequence[RecordEntry]
+
+    @property
+    def kind(self) -> Kind:
+        """What made it."""
+        if not self.made_by_catalog:
+            return "unmanaged"
+        if not self.batches:
+            return "adopted" if self.adopted else "housekeeping"
+        moves_cursors = not self.adopted and all(_moves_cursors(batch) for batch in self.batches)
+        return "cursors" if moves_cursors else "committed"
+
+
+def cloud_event(told: ToldVersion) -> Body:
+    """The event of a catalog version (CloudEvents 1.0, in the JSON format). Its fields are always in the same order."""
+    data: Body = {"catalog_version": told.version, "kind": told.kind, "batches": list(told.batches)}
+    if told.adopted:
+        data["adopted"] = list(told.adopted)
+    data["tables"] = _tables(told)
+    moment = datetime.fromtimestamp(told.timestamp_ms / 1_000, UTC)
+    return {
+        "specversion": "1.0",
+        "id": f"{told.identity}/{told.version}",
+        "source": f"urn:uuid:{told.identity}",
+        "type": f"{_TYPE}{told.kind}",
+        "subject": f"catalog/versions/{told.version}",
+        "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "sequence": str(told.version).zfill(_DIGITS),
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+
+
+def _moves_cursors(batch: Body) -> bool:
+    operations = batch.get("operations")
+    return (
+        isinstance(operations, list)
+        and bool(operations)
+        and batch.get("num_operations") == len(operations)
+        and all(each.get("operation") in _OF_CURSORS for each in operations)
+    )
+
+
+def _tables(told: ToldVersion) -> list[Body]:
+    """The tables that got versions or were dropped, each chain once, with its versions before and after."""
+    found: dict[tuple[tuple[str, ...], str | None], dict[str, Any]] = {}
+    for change in _published(told):
+        table_id, branch, version = tuple(change["id"]), change.get("branch"), change["version"]
+        begins = change.get("change") == _BEGINNING or version <= 1
+        seen = found.get((table_id, branch))
+        if seen is None:
+            seen = found[table_id, branch] = {"id": list(table_id)} | ({} if branch is None else {"branch": branch})
+            if not begins:
+                seen["before"] = version - 1
+            seen["rows"] = 0
+        seen["after"] = version
+        rows, before = change.get("rows"), seen.get("rows")
+        seen["rows"] = None if rows is None or before is None else before + rows
+    tables = [{key: value for key, value in each.items() if value is not None} for each in found.values()]
+    dropped = (party for record in told.records if record.state == DROPPED for party in record.participants)
+    tables += [
+        {"id": list(party.table_id), **({"before": party.version} if party.version else {}), "dropped": True}
+        for party in dropped
+    ]
+    return tables
+
+
+def _published(told: ToldVersion) -> Iterable[Mapping[str, Any]]:
+    """The versions of tables that it published and adopted."""
+    for batch in told.batches:
+        operations = batch.get("operations")
+        for each in operations if isinstance(operations, list) else ():
+            if each.get("operation") in _PUBLISHING and "version" in each and "id" in each:
+                yield each
+    yield from told.adopted

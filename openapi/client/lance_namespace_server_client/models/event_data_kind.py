@@ -1,0 +1,12 @@
+from enum import StrEnum
+
+
+class EventDataKind(StrEnum):
+    ADOPTED = "adopted"
+    COMMITTED = "committed"
+    CURSORS = "cursors"
+    HOUSEKEEPING = "housekeeping"
+    UNMANAGED = "unmanaged"
+
+    def __str__(self) -> str:
+        return str(self.value)
