@@ -1,6 +1,7 @@
 """`__manifest` as a Lance dataset.
 
 table                  `ManifestTable`: snapshots in, flips out; compare-and-set on the next version
+history                what made each version, newest first, or as those that follow it read it
 snapshots              the newest snapshot, brought up to date step by step, and earlier ones
 peers                  which servers committed lately; `peer_secret`: proofs of the secret that they share
 store_clock            how far this machine's clock is from the store's

@@ -10,6 +10,7 @@ batch_requests    the operations of calls that commit a batch
 staged_operations operations from work on rows, which come from a worker
 entries           the entries of the catalog: namespaces, tables, versions, batch records
 history           a batch in the history of the catalog
+events            a catalog version as an event
 results           the answers of operations: their form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
@@ -18,7 +19,7 @@ persistent        immutable collections underneath: of entries, of names, of the
 promised_fields   which fields each request may have; generated from the OpenAPI document
 intent_requests   requests about intents
 note_requests     requests that note properties on a transaction; `notes`: these properties
-collector_rows    rows that say what may be removed: the collector's own, pins, intents
+collector_rows    rows that say what may be removed: the collector's own, pins, intents, cursors
 intents           files and versions that intents keep
 retention         retention that properties of tables and namespaces state
 limits            bounds on what one request may hold: sizes, integers, idempotency keys

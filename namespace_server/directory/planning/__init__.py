@@ -10,6 +10,7 @@ transactions          the commit of a transaction onto the head
 references            operations on branches and tags
 undrop                the return of dropped tables and namespaces
 pins, intents         catalog versions that are kept; jobs that may commit late
+cursors               how far consumers of events have come
 freshness             refuses files that garbage collection may remove
 unmanaged_versions    rows for versions that other writers committed
 chains                names, heads and conflicts of chains, for the modules above

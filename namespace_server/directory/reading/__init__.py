@@ -5,6 +5,7 @@ adopting_reads    snapshots and answers that adopt the commits of others above a
 descriptions      answers about namespaces, tables and the catalog
 table_versions    answers about table versions
 table_at_version  the manifest and location of a table at a version, for work on its rows
+events            answers about events, and about the cursors of their consumers
 references        answers about tags and branches
 transactions      answers about transactions and batches
 commit_results    answers to committed operations
