@@ -16,6 +16,7 @@ from namespace_client.errors import (
     CatalogClosed,
     CatalogUnavailable,
     CatalogUnreachable,
+    CommitRejected,
     CommitUnknown,
     IncompatibleConflict,
     InvalidCall,
@@ -245,6 +246,9 @@ class _CursorPosition:
             _move(self._access, CursorAdvance(self._name, target, expected=self._at))
         except (CatalogUnreachable, CatalogUnavailable, CommitUnknown):
             return
+        except CommitRejected:
+            self._sent, self._is_worth_it = None, False  # it is another consumer's now: it is not moved again
+            raise
         self._at, self._sent, self._is_worth_it = target, None, False
 
     def _found(self, sent: int) -> int:
