@@ -94,7 +94,7 @@ def test_batches_of_one_version_are_told_apart_and_their_versions_of_a_table_tog
         )
         for each, name in zip(operations, ("ada", "bob"), strict=True)
     ]
-    ground.namespace.commit(calls)
+    ground.namespace.commit_calls(calls)
 
     data = newest(ground)
 
@@ -115,7 +115,7 @@ def test_kinds_of_versions(ground: Ground) -> None:
     ground.call("advance_cursor", name="c", version=1)
     assert newest(ground)["kind"] == "cursors"
     both = {"advance_cursor": {"name": "c", "version": 2}, "create_namespace": {"id": ["h"]}}
-    ground.namespace.commit([ground.namespace.prepare(operation, request) for operation, request in both.items()])
+    ground.namespace.commit_calls([ground.namespace.prepare(operation, request) for operation, request in both.items()])
     assert newest(ground)["kind"] == "committed"
 
 
