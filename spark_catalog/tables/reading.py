@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any, Final
@@ -21,6 +23,10 @@ _BATCH_BYTES: Final = 16 << 20
 _READ_AHEAD: Final = 128 << 20
 """Bytes that a scan reads ahead. Pylance's default is gigabytes, and an executor runs several tasks."""
 
+_SOUGHT_INTEGER: Final = re.compile(r"\((`[^`]+`|\w+) = -?\d+\)")
+_ROWS_OF_ONE_FOUND: Final = 1000
+"""One row among so many is read alone in about the time in which a scan reads the columns of all."""
+
 
 def read_split(table: PinnedTable, scan: Scan, split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read the rows of a split.
@@ -38,8 +44,9 @@ def read_split(table: PinnedTable, scan: Scan, split: Split, schema: pa.Schema) 
         yield from _empty_rows(split.rows)
         return
     dataset = table.opened()
+    late: dict[str, Any] = {"late_materialization": True} if _finds_few(dataset, scan, split) else {}
     for scanner in _scanners(dataset, scan, split):
-        for batch in _batches(scanner):
+        for batch in _batches(partial(scanner, **late)):
             if not batch.num_rows:
                 continue
             if not scan.columns:
@@ -74,6 +81,18 @@ def scanner_options(scan: Scan) -> dict[str, Any]:
     if scan.text is not None:
         options["full_text_query"] = scan.text.options()
     return options
+
+
+def _finds_few(dataset: lance.LanceDataset, scan: Scan, split: Split) -> bool:
+    """Whether a filter that seeks an integer finds so few rows that their other columns are better read after it.
+
+    The column of the filter is read for it once more. That takes little time for numbers, and too much for strings.
+    """
+    if scan.filter is None or scan.is_search or not _SOUGHT_INTEGER.search(scan.filter):
+        return False
+    counted = replace(scan, limit=None)
+    found: int = sum(scanner().count_rows() for scanner in _scanners(dataset, counted, split))
+    return found * _ROWS_OF_ONE_FOUND <= split.rows
 
 
 def _scanners(dataset: lance.LanceDataset, scan: Scan, split: Split) -> Iterator[Callable[..., lance.LanceScanner]]:

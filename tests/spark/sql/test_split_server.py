@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_catalog.tables.pinned import PinnedTable, committed_ms
+from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.scans import Scan
 from spark_catalog.tables.split_server import SplitRead, SplitServer, encode_split
 from spark_catalog.tables.splits import Piece, Split
@@ -52,6 +54,43 @@ def ask(server: SplitServer, read: SplitRead, split: Split) -> tuple[pa.Table, A
         connection.sendall(f"{read.encode()}\n{encode_split(split)}\n".encode())
         with connection.makefile("rb") as answer:
             return pa.ipc.open_stream(answer).read_all(), json.loads(answer.readline())
+
+
+def test_columns_of_few_rows_that_a_filter_finds_are_read_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, rows = str(tmp_path / "wide"), 200_000
+    numbers = np.random.default_rng(7).integers(0, 2**62, (8, rows))
+    columns = {"id": np.arange(rows), "half": np.arange(rows) % 2} | {f"c{place}": numbers[place] for place in range(8)}
+    dataset = lance.write_dataset(pa.table(columns), path)
+    table = PinnedTable(path, 1, committed_ms=committed_ms(dataset))
+
+    def read(where: str, limit: int | None = None) -> tuple[int, int]:
+        """Rows and bytes of a read."""
+        table.opened().io_stats_incremental()
+        scan = Scan(tuple(columns), where, limit)
+        found = list(read_split(table, scan, Split((Piece(0),), rows, 0), dataset.schema))
+        assert all(batch.schema == dataset.schema for batch in found)
+        stats = table.opened().io_stats_incremental()
+        return sum(batch.num_rows for batch in found), stats.read_bytes
+
+    _, scanned = read("(id >= 77) AND (id <= 77)")
+    for where in ("(id = 77)", "(`id` = 77) AND (c0 > -1)"):
+        found, sought = read(where)
+        assert found == 1
+        assert sought * 2 < scanned, (where, sought, scanned)
+    assert read("(id = 77)", 1)[0] == 1
+    assert read("(id = -1)")[0] == 0
+    asked: list[Any] = []
+    scanner = type(table.opened()).scanner
+
+    def spy(dataset: lance.LanceDataset, **options: Any) -> lance.LanceScanner:
+        asked.append(options.get("late_materialization"))
+        return scanner(dataset, **options)
+
+    monkeypatch.setattr(type(table.opened()), "scanner", spy)
+    assert read("(half = 1)")[0] == rows // 2
+    assert asked == [None, None]  # many rows that lie apart are read with all others
 
 
 @pytest.mark.parametrize("manifest", [None, b"\0\xff"])
