@@ -20,6 +20,7 @@ in_process          the backend for a catalog in this process
 access              reads and changes, over any backend
 connections         the address of a catalog, and the credentials of the caller
 routes              the HTTP routes of the operations
+logins              tokens of the user by server, got by the device grant, renewed and kept
 wire                request and response types, and the exceptions for error responses
 history             the versions of the catalog, and what made them
 names               names of namespaces and tables
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
-    from namespace_client.wire import CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
+    from namespace_client.wire import CallerIdentity, CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
     from table_data.batch_operations import TableOfIntent, TableState
     from table_data.errors import WorkFailed
 
@@ -92,6 +93,7 @@ __all__ = [
     "AsyncTransaction",
     "Attempt",
     "BranchDescription",
+    "CallerIdentity",
     "Catalog",
     "CatalogBatch",
     "CatalogChange",
@@ -187,6 +189,7 @@ _HOMES: Final = {
     "StagedTransaction": "namespace_client.staged_transaction",
     "MultiTableTransaction": "namespace_client.transaction",
     "CatalogCursor": "namespace_client.wire",
+    "CallerIdentity": "namespace_client.wire",
     "CatalogIntent": "namespace_client.wire",
     "CatalogPin": "namespace_client.wire",
     "DroppedTable": "namespace_client.wire",

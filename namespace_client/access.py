@@ -22,6 +22,7 @@ from namespace_client.errors import (
 )
 from namespace_client.history import CatalogVersion
 from namespace_client.wire import (
+    CallerIdentity,
     CatalogCursor,
     CatalogHead,
     CatalogIntent,
@@ -228,6 +229,12 @@ class CatalogAccess:
     def namespace(self) -> Any:
         """The catalog in this process, None for a server."""
         return self._backend.namespace
+
+    def caller(self) -> CallerIdentity:
+        """Who the server takes the caller for. A catalog in this process knows no callers."""
+        answer = {"means": "none"} if self._backend.server is None else self._backend.ask("who_am_i", {})
+        with self._parsing():
+            return CallerIdentity.of(answer)
 
     def state(self) -> CatalogHead:
         """Root and newest version of the catalog."""

@@ -287,6 +287,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     branches = _threaded(Catalog.branches)
     create_branch = _threaded(Catalog.create_branch)
     delete_branch = _threaded(Catalog.delete_branch)
+    whoami = _threaded(Catalog.whoami)
     history = _threaded(Catalog.history)
     pins = _threaded(Catalog.pins)
     pin = _threaded(Catalog.pin)

@@ -13,7 +13,7 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 
 from namespace_client.access import CatalogAccess
 from namespace_client.changes import CatalogChanges
-from namespace_client.connections import Connection, find_connection
+from namespace_client.connections import Connection, TokenProvider, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.events import CatalogEvent, EventFeed, each_event
@@ -22,7 +22,7 @@ from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
 from namespace_client.names import AnyName, default_namespace
 from namespace_client.reads import CatalogView
-from namespace_client.wire import CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
+from namespace_client.wire import CallerIdentity, CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
 from table_data.batch_operations import CursorAdvance, CursorDeletion, PinRemoval, TableOfIntent, VersionPin
 from table_data.errors import require_count
 
@@ -62,7 +62,7 @@ class Catalog(CatalogChanges):
         *,
         namespace: AnyName | None = None,
         api_key: str | None = None,
-        token: str | None = None,
+        token: str | TokenProvider | None = None,
         ca: str | os.PathLike[str] | None = None,
         profile: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -82,7 +82,10 @@ class Catalog(CatalogChanges):
             namespace: Default namespace: names that are strings are below it. By default that of the profile, or the
                 root.
             api_key: API key of the caller, for a server.
-            token: Token of the caller, for a server.
+            token: Token of the caller, for a server; or a function without arguments that gives one. It is asked
+                before the first request, and again when the server has refused the token before, as after its end: the
+                request is then sent once more. Without a key and a token the login of the user at this server counts,
+                if there is one (`lance-namespace login`).
             ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the
                 system.
             profile: Name of a profile, which goes before the environment.
@@ -117,7 +120,7 @@ class Catalog(CatalogChanges):
         if found.is_server:
             sent = {**found.headers, **(headers or {})}
             access: CatalogAccess = CatalogServer(
-                found.target, headers=sent, timeout=timeout, retries=retries, ca=found.ca
+                found.target, headers=sent, timeout=timeout, retries=retries, ca=found.ca, provider=found.provider
             )
         else:
             # lance_namespace, which this module imports, takes a second to import.
@@ -167,6 +170,10 @@ class Catalog(CatalogChanges):
         version = self._version_at(point)
         self.access.require_version(version)
         return CatalogView(self.access, version, namespace=self._namespace, storage_options=self._storage_options)
+
+    def whoami(self) -> CallerIdentity:
+        """Who the server takes the caller for, and until when. Raises `AccessRefused`, `CatalogUnreachable`."""
+        return self.access.caller()
 
     def history(self, limit: int | None = None, *, below: int | None = None) -> CatalogHistory:
         """The kept catalog versions, newest first, with the batches that made them.

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from namespace_client.errors import InvalidCall
+from namespace_client.logins import LoginToken, configuration_directory, find_login
 
 URL: Final = "LANCE_NAMESPACE_URL"
 CA: Final = "LANCE_NAMESPACE_CA"
 API_KEY: Final = "LANCE_NAMESPACE_API_KEY"
 TOKEN: Final = "LANCE_NAMESPACE_TOKEN"  # noqa: S105 - the name of a variable
 PROFILE: Final = "LANCE_NAMESPACE_PROFILE"
+TokenProvider = Callable[[], str]
+"""Gives a bearer token. It is asked before the first request, and again when the server has refused the one before."""
 _FIELDS: Final = frozenset({"url", "api_key", "token", "namespace", "storage_options", "ca"})
 _HOST: Final = re.compile(r"(?:localhost|\[[\da-fA-F:]+\]|[\w-]+(?:\.[\w-]+)*):\d{1,5}(?:/.*)?")
 _SERVER: Final = ("http://", "https://")
@@ -41,7 +43,7 @@ class Connection:
     Attributes:
         target: URL of a server, or root of a catalog to open in this process.
         api_key: API key, sent as `x-api-key`.
-        token: Token, sent as `Authorization: Bearer`.
+        token: Token, sent as `Authorization: Bearer`, or what gives one.
         namespace: Default namespace.
         storage_options: Options of Lance for the object store of the tables.
         ca: PEM file of the authorities that may have signed the server's certificate; None for those of the system.
@@ -49,7 +51,7 @@ class Connection:
 
     target: str
     api_key: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
+    token: str | TokenProvider | None = field(default=None, repr=False)
     namespace: str = ""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     ca: str | None = None
@@ -61,9 +63,14 @@ class Connection:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The HTTP headers that say who the caller is."""
+        """The HTTP headers that say who the caller is, without the token of a provider."""
         key = {} if self.api_key is None else {"x-api-key": self.api_key}
-        return key if self.token is None else key | {"authorization": f"Bearer {self.token}"}
+        return key | {"authorization": f"Bearer {self.token}"} if isinstance(self.token, str) else key
+
+    @property
+    def provider(self) -> TokenProvider | None:
+        """What gives the token, None for one that is fixed."""
+        return self.token if callable(self.token) else None
 
 
 def find_connection(
@@ -71,11 +78,11 @@ def find_connection(
     *,
     profile: str | None = None,
     api_key: str | None = None,
-    token: str | None = None,
+    token: str | TokenProvider | None = None,
     ca: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Connection:
-    """The connection that arguments, environment and profiles give, in this order.
+    """The connection that arguments, environment, profiles and logins give, in this order.
 
     A key or token that the environment or a profile has together with a URL is for that server, and is sent to no
     other one.
@@ -104,6 +111,8 @@ def find_connection(
             if source.target.rstrip("/") in {"", chosen.rstrip("/")} and (source.api_key or source.token):
                 api_key, token = source.api_key, source.token
                 break
+        else:
+            token = _login(chosen, environment)
     elif not chosen.startswith(_SERVER):
         raise InvalidCall(f"{chosen}: a catalog in this process takes no api_key and no token")
     if ca is not None and not chosen.startswith(_SERVER):
@@ -113,13 +122,17 @@ def find_connection(
     return Connection(chosen, api_key, token, kept.namespace, kept.storage_options, trusted)
 
 
+def _login(target: str, environment: Mapping[str, str]) -> TokenProvider | None:
+    """What gives the token of the user's login at a server, if there is one."""
+    server = target.rstrip("/")
+    if not target.startswith(_SERVER) or find_login(server, environment) is None:
+        return None
+    return LoginToken(server, environment)
+
+
 def profiles_path(environment: Mapping[str, str] = os.environ) -> Path:
     """The file with the profiles of the user. It need not exist."""
-    if sys.platform == "win32":
-        home = environment.get("APPDATA") or str(Path.home() / "AppData" / "Roaming")
-    else:
-        home = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(home) / "lance-namespace" / "profiles.toml"
+    return configuration_directory(environment) / "profiles.toml"
 
 
 def read_profile(name: str, environment: Mapping[str, str] = os.environ) -> Connection:

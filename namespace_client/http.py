@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+import threading
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,9 @@ import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply
-from namespace_client.errors import CatalogClosed, CatalogUnreachable, InvalidCall
+from namespace_client.connections import TokenProvider
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import AccessRefused, CatalogClosed, CatalogUnreachable, ClientError, InvalidCall
 from namespace_client.routes import Method, http_request
 from namespace_client.tracing import trace_context
 from namespace_client.wire import NOTHING_DONE, access_refused, change_refused, refused, with_outcome
@@ -57,6 +60,53 @@ class HttpResponse:
         return with_outcome(self.body, self.status)
 
 
+class _ProvidedToken(httpx.Auth):
+    """The token of a provider, for every request. One that is refused for it is sent once more with a newer one."""
+
+    def __init__(self, provider: TokenProvider) -> None:
+        self._provider = provider
+        self._token: str | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def header(self) -> str:
+        """The header with the token that is in use."""
+        with self._lock:
+            if self._token is None:
+                self._token = self._provided()
+            return f"Bearer {self._token}"
+
+    def _provided(self) -> str:
+        try:
+            token = self._provider()
+        except ClientError:
+            raise
+        except Exception as error:
+            raise _no_token(f"{type(error).__name__}: {error}") from error
+        if not isinstance(token, str) or not token:
+            raise _no_token(f"expected a text, found {type(token).__name__}")
+        return token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """See `httpx.Auth`."""
+        sent = request.headers["authorization"] = self.header
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED and (newer := self._after(sent)) != sent:
+            request.headers["authorization"] = newer
+            yield request
+
+    def _after(self, refused: str) -> str:
+        """The header after one that was refused. Requests that were refused at the same time share it."""
+        with self._lock:
+            if f"Bearer {self._token}" == refused:
+                self._token = self._provided()
+            return f"Bearer {self._token}"
+
+
+def _no_token(why: str) -> AccessRefused:
+    return AccessRefused(f"token: the function that gives it gave none: {why}", code=ErrorCode.UNAUTHENTICATED)
+
+
 class HttpClient:
     """Connections to one catalog server. Thread-safe and blocking. Close it.
 
@@ -65,6 +115,7 @@ class HttpClient:
         headers: Headers of every request, for example for authentication.
         timeout: Timeout of each request in seconds.
         ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
+        provider: What gives the bearer token of the requests.
     """
 
     def __init__(
@@ -74,13 +125,22 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         timeout: float = 60.0,
         ca: str | os.PathLike[str] | None = None,
+        provider: TokenProvider | None = None,
     ) -> None:
         self.url = url
-        self.headers = dict(headers or {})
+        self._headers = dict(headers or {})
+        self._token = None if provider is None else _ProvidedToken(provider)
         self.timeout = timeout
         self.ca = None if ca is None else str(Path(ca).absolute())  # other processes may have another directory
         verify = True if self.ca is None else _trust(self.ca)
-        self._client = httpx.Client(base_url=url, headers=self.headers, timeout=timeout, verify=verify)
+        self._client = httpx.Client(
+            base_url=url, headers=self._headers, timeout=timeout, verify=verify, auth=self._token
+        )
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of every request, with the token that is in use now."""
+        return self._headers if self._token is None else {**self._headers, "authorization": self._token.header}
 
     def close(self) -> None:
         """Close the connections."""
@@ -153,11 +213,15 @@ class HttpBackend:
     def __init__(self, client: HttpClient) -> None:
         self.name = client.url
         self.server: str | None = client.url
-        self.headers: Mapping[str, str] = client.headers
         self.ca = client.ca
         self.namespace = None
         self.longest_wait = int(min(client.timeout / 2, _LONGEST_WAIT))
         self._client = client
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """See `Backend.headers`."""
+        return self._client.headers
 
     def close(self) -> None:
         """Close the connections."""
@@ -174,6 +238,8 @@ class HttpBackend:
         headers = {} if idempotency_key is None else {_KEY: idempotency_key}
         try:
             response = self._client.send(method, path, body, headers=headers)
+        except AccessRefused as error:  # there is no token
+            return ChangeRejected(error)
         except _NOT_SENT as error:
             return ChangeNotSent(f"{type(error).__name__}: {error}")
         except httpx.RequestError as error:
@@ -198,6 +264,7 @@ class CatalogServer(CatalogAccess):
         timeout: Timeout of each request in seconds.
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
         ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
+        provider: What gives the bearer token of the requests.
 
     Attributes:
         client: The connections, for requests that `CatalogAccess` has no methods for.
@@ -211,9 +278,10 @@ class CatalogServer(CatalogAccess):
         timeout: float = 60.0,
         retries: int = 4,
         ca: str | os.PathLike[str] | None = None,
+        provider: TokenProvider | None = None,
     ) -> None:
         self.url = url
-        self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca)
+        self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca, provider=provider)
         super().__init__(HttpBackend(self.client), retries=retries)
 
 

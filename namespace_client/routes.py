@@ -29,6 +29,7 @@ class HttpRequest(NamedTuple):
 
 
 ROUTES: Final[Mapping[str, _Route]] = {
+    "who_am_i": _Route("GET", "/v1/whoami"),
     "describe_catalog": _Route("GET", "/v1/catalog"),
     "list_catalog_versions": _Route("GET", "/v1/catalog/versions"),
     "describe_catalog_version": _Route("GET", "/v1/catalog/versions/{version}"),

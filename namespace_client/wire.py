@@ -111,6 +111,37 @@ class CommittedBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class CallerIdentity:
+    """Who a server takes the caller for.
+
+    Attributes:
+        principal: The name of the caller; None if the server knows no callers.
+        means: What the caller has shown: "api_key", "token", or "none".
+        issuer: The issuer of the token; None without one.
+        roles: What the token says of the caller's roles.
+        expires_at: When the token ends; None without one.
+    """
+
+    principal: str | None
+    means: str
+    issuer: str | None = None
+    roles: frozenset[str] = frozenset()
+    expires_at: datetime | None = None
+
+    @classmethod
+    def of(cls, answer: Json) -> CallerIdentity:
+        """The answer of a server. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        until = answer.get("expires_at")
+        return cls(
+            answer.get("principal"),
+            answer["means"],
+            answer.get("issuer"),
+            frozenset(answer.get("roles", ())),
+            None if until is None else moment(1000 * until),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogPin:
     """A catalog version that is kept with all rows and files.
 

@@ -26,6 +26,16 @@ def split_list(value: object) -> object:
         raise ValueError("expected a JSON array, or items between commas") from None
 
 
+def parse_list(value: object) -> object:
+    """The items of a text that is a JSON array."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("expected a JSON array") from None
+
+
 def check_keys(value: object) -> object:
     """Refuse wrong keys before pydantic sees them: its errors would name the key that they are about."""
     if not isinstance(value, Mapping):

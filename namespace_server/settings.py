@@ -29,6 +29,7 @@ from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.own_address import url_of
+from namespace_server.rest.principals import TokenIssuer, check_issuers
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.serving import ServingOptions
 from namespace_server.setting_sources import PREFIX, EnvironmentSource, FileSource, read_environment, suggestion
@@ -45,6 +46,7 @@ from namespace_server.setting_types import (
     Url,
     check_keys,
     matching,
+    parse_list,
     plain_keys,
 )
 from namespace_server.workers.process_pool import RELIEF
@@ -64,7 +66,7 @@ class Settings(BaseSettings):
     host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address to listen on. Any address but loopback needs API keys or `insecure`.",
+        description="Address to listen on. Any address but loopback needs API keys, issuers of tokens or `insecure`.",
     )
     port: int = Field(default=2333, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     durability: Literal["fsync", "none"] = Field(
@@ -157,19 +159,31 @@ class Settings(BaseSettings):
         default=60,
         ge=0,
         le=1_000_000,
-        description="Wrong API keys of one client address that are looked at in a minute. After that its keys are "
-        "refused with 429 and `Retry-After`, but for those that were right from there before. 0: any number.",
+        description="Wrong API keys and tokens of one client address that are looked at in a minute. After that "
+        "its keys are refused with 429 and `Retry-After`, but for those that were right from there before. 0: any "
+        "number.",
     )
     trusted_proxies: Annotated[list[Network], Items] = Field(
         default_factory=list,
         description="Addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` has the address of the "
         "client, for the log and for `max_wrong_keys`.",
     )
-    insecure: bool = Field(default=False, description="Listen beyond loopback without API keys.")
+    token_issuers: Annotated[list[TokenIssuer], BeforeValidator(parse_list)] = Field(
+        default_factory=list,
+        description="Issuers of OpenID Connect whose bearer tokens are accepted beside API keys; see "
+        "[Tokens](../guide/tokens.md). Each has `issuer` (its URL) and `audience` (a text, or a list of which a token "
+        "must be for one). It may have `algorithms` (`RS256` and `ES256`; also `RS384`, `RS512`, `PS256`, `PS384`, "
+        "`PS512`, `ES384`, `ES512`), `principal_claim` (`sub`), `principal_prefix` (the issuer and `#`), `roles_claim` "
+        "(a claim, or a list that is the path to one; none), `clock_skew` (60 seconds, at most 600), and `ca` (PEM "
+        "file of the authorities that sign its certificate; those of the system).",
+    )
+    insecure: bool = Field(
+        default=False, description="Listen beyond loopback without API keys and without issuers of tokens."
+    )
     allowed_hosts: Annotated[list[Host], Items] = Field(
         default_factory=list,
-        description="Values of the `Host` header that are served. Empty: any if API keys are configured, names of "
-        "the local machine if not; beyond loopback (`insecure`) also IP addresses and names without a dot. "
+        description="Values of the `Host` header that are served. Empty: any if requests need a key or a token, names "
+        "of the local machine if not; beyond loopback (`insecure`) also IP addresses and names without a dot. "
         "`metrics_port` serves these, and the same as without API keys.",
     )
     allowed_origins: Annotated[list[Origin], Items] = Field(
@@ -212,7 +226,7 @@ class Settings(BaseSettings):
         default=None,
         description="URL at which the other servers of the root reach this one; absent: by `host` and `port`, and with "
         "TLS none. Changes are handed there with the credentials of their clients. All servers must know the same API "
-        "keys.",
+        "keys and issuers.",
     )
     peer_ca: FilePath | None = Field(
         default=None,
@@ -343,6 +357,12 @@ class Settings(BaseSettings):
     def _ignore_case(cls, hosts: list[str]) -> list[str]:
         return [host.lower() for host in hosts]
 
+    @field_validator("token_issuers")
+    @classmethod
+    def _check_issuers(cls, issuers: list[TokenIssuer]) -> list[TokenIssuer]:
+        check_issuers(issuers)
+        return issuers
+
     @field_validator("maintenance")
     @classmethod
     def _check_policy(cls, properties: dict[str, str]) -> dict[str, str]:
@@ -371,8 +391,22 @@ class Settings(BaseSettings):
 
     @property
     def authenticator(self) -> Authenticator:
-        """A new authenticator of `api_keys` and `api_keys_file`. Raises what `Authenticator` raises."""
-        return Authenticator(plain_keys(self.api_keys), self.api_keys_file, self.max_wrong_keys)
+        """A new authenticator of `api_keys`, `api_keys_file` and `token_issuers`.
+
+        Raises what `Authenticator` and `AccessTokens` raise; `ModuleNotFoundError` where the library for tokens is not
+        installed.
+        """
+        tokens = None
+        if self.token_issuers:
+            from namespace_server.rest.access_tokens import AccessTokens  # with joserfc, an extra
+
+            tokens = AccessTokens(self.token_issuers)
+        return Authenticator(plain_keys(self.api_keys), self.api_keys_file, self.max_wrong_keys, tokens)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether requests need a key or a token."""
+        return bool(self.api_keys or self.api_keys_file or self.token_issuers)
 
     @property
     def read_only_switch(self) -> ReadOnlySwitch:
@@ -382,7 +416,7 @@ class Settings(BaseSettings):
     @property
     def exposed(self) -> bool:
         """Whether a client on another machine could reach the server and change the catalog without a key."""
-        return not (self.insecure or self.api_keys or self.api_keys_file or local_hosts(self.host))
+        return not (self.insecure or self.guarded or local_hosts(self.host))
 
     @property
     def limits(self) -> RequestLimits:
@@ -524,7 +558,7 @@ def explain(error: ValidationError) -> str:
     """The problems with settings in one line, without any value that may be secret."""
     return "; ".join(
         f"{item['loc'][0]}: no such setting{suggestion(str(item['loc'][0]), '', Settings.model_fields)}"
-        if item["type"] == "extra_forbidden"
+        if item["type"] == "extra_forbidden" and len(item["loc"]) == 1
         else f"{item['loc'][0]}: expected a value, found none: give --{str(item['loc'][0]).replace('_', '-')} or "
         f"{PREFIX}{str(item['loc'][0]).upper()}"
         if item["type"] == "missing" and len(item["loc"]) == 1

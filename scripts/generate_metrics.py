@@ -31,6 +31,7 @@ def example_metrics() -> ServerMetrics:
     metrics = ServerMetrics()
     metrics.request("describe_table", 200, 0.001)
     metrics.storage_calls("get", "ok")(0.001)
+    metrics.token_refused("expired")
     metrics.batch("committed", 0.01)
     with metrics.job("change"):
         pass

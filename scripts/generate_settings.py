@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 import typer.main
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from namespace_server.cli import cli
@@ -43,6 +43,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "api_keys_file",
         "max_wrong_keys",
         "trusted_proxies",
+        "token_issuers",
         "insecure",
         "allowed_hosts",
         "allowed_origins",
@@ -147,6 +148,8 @@ def _kind(name: str, field: FieldInfo) -> str:
         return "one of " + ", ".join(f"`{value}`" for value in get_args(annotation))
     if annotation is float and not name.endswith("_timeout"):
         raise RuntimeError(f"{name}: expected a unit for a number that is not whole")
+    if get_origin(annotation) is list and isinstance(get_args(annotation)[0], type(BaseModel)):
+        return "list of tables (a JSON array of objects)"
     return KINDS[get_origin(annotation) or annotation]
 
 

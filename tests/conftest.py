@@ -18,6 +18,7 @@ from tests.databases import cluster, database, new_database  # noqa: E402
 from tests.distribution import pytest_xdist_make_scheduler, start_order  # noqa: E402
 from tests.durations import pytest_runtest_logreport, pytest_terminal_summary  # noqa: E402
 from tests.emulators import azurite, fake_gcs, moto_server, unconditional_s3  # noqa: E402  (asserts are rewritten on import)
+from tests.tokens.providers import provider  # noqa: E402
 
 __all__ = [
     "azurite",
@@ -26,6 +27,7 @@ __all__ = [
     "fake_gcs",
     "moto_server",
     "new_database",
+    "provider",
     "pytest_runtest_logreport",
     "pytest_terminal_summary",
     "pytest_xdist_make_scheduler",
@@ -35,7 +37,7 @@ __all__ = [
 TESTS = Path(__file__).parent
 os.environ.setdefault("LANCE_NAMESPACE_GC_INTERVAL", "0")  # flips of a collection would be met by any test
 os.environ.setdefault("LANCE_NAMESPACE_PRELOAD_WORKERS", "false")  # most of the many servers are asked for no rows
-SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unconditional_s3"}
+SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "provider", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
 SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""

@@ -22,6 +22,7 @@ from namespace_server.cli import (
     keeping,
     keys,
     listing,
+    logins,
     maintenance,
     rows,
     tables,
@@ -109,6 +110,7 @@ _add("Events", catalog_command, *_FOLLOWED)
 _add(_SERVER, command, catalogs.serve, catalogs.adopt)
 _add(_SERVER, catalog_command, doctor.check)
 _add(_SERVER, verbose_command, catalogs.migrate, conformance.tck)
+_add("A caller of a server", catalog_command, logins.login, logins.logout, logins.whoami)
 cli.add_typer(configuration.config_commands, name="config", rich_help_panel=_SERVER)
 cli.add_typer(keys.key_commands, name="keys", rich_help_panel=_SERVER)
 _add("Care of a catalog", catalog_command, gc.gc, maintenance.maintain, doctor.doctor)

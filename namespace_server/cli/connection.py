@@ -189,6 +189,14 @@ def file_options(context: typer.Context) -> dict[str, str]:
     return _options_of(context.obj, _connection(context.obj))
 
 
+def server_of(context: typer.Context) -> str:
+    """The URL of the server of a command, as logins name it. Ends the command for a root."""
+    connection = _connection(context.obj)
+    if not connection.is_server:
+        raise refusal(f"{context.info_name}: goes with a server, found the root {connection.target}")
+    return connection.target.rstrip("/")
+
+
 def root_options(context: typer.Context) -> dict[str, str]:
     """The options of the object store at the root of a catalog."""
     return _options_of(context.obj, _local(context))

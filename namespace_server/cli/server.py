@@ -60,7 +60,8 @@ def serve(config: Path | None, **given: object) -> None:
     if settings.exposed:
         raise refusal(
             f"refused to listen on {settings.host}: any client that reaches it could change the catalog. Configure API "
-            "keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or LANCE_NAMESPACE_API_KEYS_FILE), "
+            "keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or LANCE_NAMESPACE_API_KEYS_FILE) or "
+            "issuers of tokens ([[token_issuers]], LANCE_NAMESPACE_TOKEN_ISSUERS), "
             "listen on 127.0.0.1, or say --insecure."
         )
     authenticator = _authenticator(settings)
@@ -221,7 +222,7 @@ def _hosts(settings: Settings) -> tuple[frozenset[str], bool]:
     of this machine, and beyond it those that no page of another site has: it could reach the server under a name of
     its own (DNS rebinding).
     """
-    if settings.allowed_hosts or settings.api_keys or settings.api_keys_file is not None:
+    if settings.allowed_hosts or settings.guarded:
         own = (
             urlsplit(settings.reachable_url or "").hostname if settings.allowed_hosts and settings.peer_secret else None
         )
@@ -255,6 +256,8 @@ def _print(text: str) -> None:
 def _authenticator(settings: Settings) -> Authenticator:
     try:
         return settings.authenticator
+    except ModuleNotFoundError as error:
+        raise refusal(f"token_issuers: {error.name} is missing; install lance-namespace-server[oidc]") from error
     except (ValueError, OSError) as error:
         raise refusal(f"settings: {error}") from error
 

@@ -31,6 +31,7 @@ def configure_logs(level: str, form: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each of its parts at INFO
+    for library in ("alembic", "httpx"):  # they log each of their parts, and each request, at INFO
+        logging.getLogger(library).setLevel(logging.WARNING)
     for library in ("botocore", "aiobotocore", "azure", "google"):  # at DEBUG they log what a token service answers
         logging.getLogger(library).setLevel(max(logging.INFO, logging.getLogger().level))

@@ -127,6 +127,10 @@ class RequestMetrics(Observer, ABC):
         """A request was answered with this HTTP status; 0: the connection was closed without an answer."""
 
     @abstractmethod
+    def token_refused(self, reason: str) -> None:
+        """A bearer token was not valid, for a reason of `rest.principals.Refusal`."""
+
+    @abstractmethod
     def exposition(self) -> bytes:
         """All metrics. Takes milliseconds."""
 

@@ -27,6 +27,7 @@ from namespace_server.data.request_checks import describe_validation_error
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
 from namespace_server.outcomes import NOTHING_DONE, Outcome, outcome_of
 from namespace_server.rest.header_names import CATALOG_VERSION
+from namespace_server.rest.principals import TokenNotJudged, TokenRefused
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
 
 _log = logging.getLogger(__name__)
@@ -238,9 +239,11 @@ def render_error(
             headers.append((CATALOG_VERSION, b"%d" % known))
     if isinstance(answered, MethodNotAllowed):
         headers.append((b"allow", answered.allowed.encode()))
+    elif isinstance(answered, TokenRefused):
+        headers.append((b"www-authenticate", b'Bearer error="invalid_token"'))
     elif isinstance(answered, UnauthenticatedError):
         headers.append((b"www-authenticate", b"Bearer"))
-    elif isinstance(answered, ServerReadOnly | TooManyWrongKeys):
+    elif isinstance(answered, ServerReadOnly | TokenNotJudged | TooManyWrongKeys):
         headers.append((b"retry-after", b"%d" % answered.retry_after))
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append(CLOSING)  # the rest of the body is not worth reading

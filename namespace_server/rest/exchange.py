@@ -17,6 +17,7 @@ from namespace_server.data.request_checks import present
 from namespace_server.rest.errors import ServerReadOnly
 from namespace_server.rest.header_names import CATALOG_VERSION, DATABASE, DATABASE_PREFIX, IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
+from namespace_server.rest.principals import KeysNeeded, RequestIdentity
 from namespace_server.rest.request.body import (
     LARGE_BODY,
     EncodedBody,
@@ -86,11 +87,12 @@ class RowsRequest:
 class Exchange:
     """A request of one principal.
 
-    `segments` are the parameters in its path as they were sent. Raises `UnauthenticatedError` (16) before anything of
-    the request is read, unless the route is `public`.
+    `segments` are the parameters in its path as they were sent. Unless the route is `public`, its caller is identified
+    before anything else of the request is read, once its head is there: credentials that expire meanwhile are good for
+    the rest of it. Raises what `Authenticator.identify` raises.
     """
 
-    __slots__ = ("headers", "principal", "receive", "scope", "segments", "service")
+    __slots__ = ("headers", "identity", "principal", "receive", "scope", "segments", "service")
 
     def __init__(
         self,
@@ -108,17 +110,21 @@ class Exchange:
         self.segments = segments
         self.headers: Headers = scope["header_map"]
         scope["route_path"] = path
-        self.principal = None
+        self.identity: RequestIdentity | None = None
+        self.principal: str | None = None
         if not public:
-            self.principal = scope["principal"] = service.authenticator.principal(self.headers, scope["client_address"])
+            self.identity = service.authenticator.identify(self.headers, scope["client_address"])
+            if self.identity is not None:
+                self.principal = self.identity.principal
+            scope["principal"] = self.principal
 
     def is_admitted(self) -> bool:
         """Whether the credentials of the request would be accepted again, and are of the same principal still."""
         try:
-            found = self.service.authenticator.principal(self.headers, self.scope["client_address"])
-        except LanceNamespaceError:
+            found = self.service.authenticator.identify(self.headers, self.scope["client_address"])
+        except (LanceNamespaceError, KeysNeeded):
             return False
-        return found == self.principal
+        return found == self.identity
 
     @property
     def segment(self) -> str:

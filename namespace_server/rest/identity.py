@@ -1,4 +1,4 @@
-"""Authentication by static API keys, in `x-api-key` or as a bearer token."""
+"""Authentication by static API keys, in `x-api-key` or as a bearer token, and by tokens of OpenID Connect."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lance_namespace.errors import UnauthenticatedError
 
 from lance_core.amounts import counted
 from namespace_server.rest.key_file import HASHED, read_mapping, who_may
+from namespace_server.rest.principals import MAX_PRINCIPAL_LENGTH, RequestIdentity, TokenRefused
 from namespace_server.rest.wrong_keys import SHOWN_DIGITS, TooManyWrongKeys, WrongKeys
+
+if TYPE_CHECKING:
+    from namespace_server.rest.access_tokens import AccessTokens
 
 MIN_KEY_LENGTH: Final = 8
 """Characters that a key has at least."""
-MAX_PRINCIPAL_LENGTH: Final = 255
 SHORT_KEY: Final = 16
 """Characters below which a key is warned about."""
+_DOTS: Final = 2
+"""In a signed token, between its parts."""
 _INTERVAL = 1.0
 _JOIN_TIMEOUT = 5.0
 
@@ -40,9 +45,9 @@ class KeyRefused(UnauthenticatedError):
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """Principals by the SHA-256 digest of their key. A principal may have several keys."""
+    """Identities by the SHA-256 digest of their key. A principal may have several keys."""
 
-    principals: Mapping[bytes, str] = field(default_factory=dict, repr=False)
+    identities: Mapping[bytes, RequestIdentity] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, keys: Mapping[str, object]) -> KeyRing:
@@ -55,44 +60,53 @@ class KeyRing:
             ValueError: a key or a principal is none, or one key belongs to two principals. The message names the
                 position of the entry and never holds a key or a principal.
         """
-        found: dict[bytes, str] = {}
+        found: dict[bytes, RequestIdentity] = {}
         for position, (key, principal) in enumerate(keys.items(), 1):
             try:
                 digest, name = _digest(key), _principal(principal)
             except ValueError as error:
                 raise ValueError(f"entry {position}: {error}") from None
-            if found.setdefault(digest, name) != name:
+            if found.setdefault(digest, RequestIdentity(name)).principal != name:
                 raise ValueError(f"entry {position}: expected one principal for each key, found a second one")
         return cls(found)
 
     def find(self, key: bytes) -> str | None:
         """The principal of `key`, None if the key is empty or unknown."""
-        return self.of_digest(hashlib.sha256(key).digest()) if key else None
+        found = self.of_digest(hashlib.sha256(key).digest()) if key else None
+        return None if found is None else found.principal
 
-    def of_digest(self, digest: bytes) -> str | None:
-        """The principal of the key with this digest, None if it is unknown.
+    def of_digest(self, digest: bytes) -> RequestIdentity | None:
+        """Who has the key with this digest, None if it is unknown.
 
         One look-up, whatever the number of keys. How long it takes may depend on the digest, which hides how much of
         a key was right.
         """
-        return self.principals.get(digest)
+        return self.identities.get(digest)
 
 
 class Authenticator:
-    """The principal of a request, by API key. Without any key every request is anonymous and let in.
+    """The caller of a request, by API key or token. Without any key and issuer every request is anonymous and let in.
 
     `keys` are always valid. The keys in `file` can change while the process runs: between `start` and `stop` a thread
     looks at the file once a second, and reads it again when its modification time, size or inode has changed or
     `reload_soon` was called. A file that cannot be used changes nothing: the keys in force stay, and the log says why,
-    without any key. Of one address, `wrong_keys` wrong keys are looked at per minute; 0: any number. `principal` is
-    called by one thread, with or without `start`.
+    without any key. Of one address, `wrong_keys` wrong keys and tokens are looked at per minute; 0: any number.
+    `identify` is called by one thread, with or without `start`. `tokens` judges bearer tokens that are no API keys.
 
     Raises:
-        ValueError: a key is wrong (see `KeyRing.parse`), or `file` is no mapping of keys or holds none.
+        ValueError: a key is wrong (see `KeyRing.parse`), `file` is no mapping of keys or holds none, or the principal
+            of a key could be one of a token.
         OSError: `file` cannot be read.
     """
 
-    def __init__(self, keys: Mapping[str, str], file: Path | None = None, wrong_keys: int = 0) -> None:
+    def __init__(
+        self,
+        keys: Mapping[str, str],
+        file: Path | None = None,
+        wrong_keys: int = 0,
+        tokens: AccessTokens | None = None,
+    ) -> None:
+        self._tokens = tokens
         self._wrong = WrongKeys(wrong_keys)
         self._keys = dict(keys)
         self._file = file
@@ -104,42 +118,60 @@ class Authenticator:
 
     @property
     def required(self) -> bool:
-        """Whether a request needs a key. Never changes: a file that holds no key is refused."""
-        return bool(self._ring.principals)
+        """Whether a request needs a key or a token. Never changes: a file that holds no key is refused."""
+        return self._tokens is not None or bool(self._ring.identities)
 
     @property
     def ring(self) -> KeyRing:
         """The keys in force: another object after each reload. What was let in under one ring may not be under it."""
         return self._ring
 
-    def principal(self, headers: Mapping[bytes, bytes], address: str | None = None) -> str | None:
-        """The principal of a request with these (lower-case) headers; None if no keys are configured.
+    def identify(self, headers: Mapping[bytes, bytes], address: str | None = None) -> RequestIdentity | None:
+        """The caller of a request with these (lower-case) headers; None if no keys and no issuers are configured.
 
         `x-api-key` wins over `authorization`: stock clients that are given both send both. `address` is that of the
         client.
 
         Raises:
             KeyRefused: the key is empty or unknown.
+            TokenRefused: the token is not valid.
             TooManyWrongKeys: too many keys of this address were, and this one was not right from there before.
             UnauthenticatedError: the key is missing.
+            KeysNeeded: the token can be judged after a look at the keys of its issuer.
+            TokenNotJudged: it cannot be judged for now.
         """
-        ring = self._ring
-        if not ring.principals:
+        if not self.required:
             return None
+        is_bearer = False
         presented = headers.get(b"x-api-key")
         if presented is None:
             scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-            presented = token.strip()
+            presented, is_bearer = token.strip(), True
             if scheme.lower() != b"bearer" or not presented:
                 raise UnauthenticatedError("credentials: expected x-api-key or Authorization: Bearer, found neither")
         digest = hashlib.sha256(presented).digest()
         if (seconds := self._wrong.wait(address, digest)) is not None:
             raise TooManyWrongKeys(seconds, digest)
-        if not presented or (found := ring.of_digest(digest)) is None:
+        try:
+            found = self._ring.of_digest(digest) if presented else None
+            if found is None:
+                if self._tokens is None or not is_bearer or presented.count(b".") != _DOTS:
+                    raise KeyRefused(digest)
+                found = self._tokens.judge(presented, digest)
+        except KeyRefused:
             self._wrong.failed(address)
-            raise KeyRefused(digest)
+            raise
+        except TokenRefused as refused:
+            if refused.is_try:
+                self._wrong.failed(address)
+            raise
         self._wrong.succeeded(address, digest)
         return found
+
+    def read_issuers(self) -> None:
+        """Begin to read the keys of the issuers, on the running event loop: the first token need not wait for them."""
+        if self._tokens is not None:
+            self._tokens.begin()
 
     def weaknesses(self) -> list[str]:
         """Warnings about keys in force that are easy to guess, to read or to replace. No text has any of a key."""
@@ -191,7 +223,7 @@ class Authenticator:
             return False
         self._ring = ring
         self.warn()
-        _log.info("API keys read again from %s: %d in force", self._file, len(ring.principals))
+        _log.info("API keys read again from %s: %d in force", self._file, len(ring.identities))
         return True
 
     def _watch(self) -> None:
@@ -204,18 +236,30 @@ class Authenticator:
 
     def _read(self) -> KeyRing:
         ring = KeyRing.parse(self._keys)
+        self._check_names(ring, "api_keys")
         if self._file is None:
             return ring
+        place = f"api_keys_file {self._file}"
         try:
             if not (listed := read_mapping(self._file)):
                 raise ValueError("expected at least one key, found none")
             added = KeyRing.parse(listed)
         except ValueError as error:
-            raise ValueError(f"api_keys_file {self._file}: {error}") from None
-        known = ring.principals
-        if any(known.get(digest, name) != name for digest, name in added.principals.items()):
-            raise ValueError(f"api_keys_file {self._file}: a key belongs to another principal in api_keys")
-        return KeyRing({**known, **added.principals})
+            raise ValueError(f"{place}: {error}") from None
+        self._check_names(added, place)
+        known = ring.identities
+        if any(known.get(digest, found) != found for digest, found in added.identities.items()):
+            raise ValueError(f"{place}: a key belongs to another principal in api_keys")
+        return KeyRing({**known, **added.identities})
+
+    def _check_names(self, ring: KeyRing, place: str) -> None:
+        """Raise `ValueError` for a key whose principal could be that of a token."""
+        prefixes = () if self._tokens is None else self._tokens.prefixes
+        for found in ring.identities.values():
+            if prefix := next(filter(found.principal.startswith, prefixes), None):
+                raise ValueError(
+                    f"{place}: expected no principal that begins as those of tokens do ({prefix}), found one"
+                )
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -27,6 +27,7 @@ from namespace_server.rest.errors import (
 )
 from namespace_server.rest.header_names import CATALOG_VERSION, CONDITIONS, FORWARDED_TO, OURS, SINGLE, UNSERVED
 from namespace_server.rest.identity import KeyRefused
+from namespace_server.rest.principals import TokenRefused
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
@@ -148,7 +149,7 @@ class ErrorHandler:
         No frame of the error's traceback may have a variable for the error: until a garbage collection the cycle would
         keep the request, and its connection would stay open for as long as the client sends.
         """
-        if isinstance(error, KeyRefused | TooManyWrongKeys):
+        if isinstance(error, KeyRefused | TokenRefused | TooManyWrongKeys):
             scope["key_digest"] = error.key_digest
         answered, headers, text = render_error(
             error,
@@ -158,6 +159,10 @@ class ErrorHandler:
             changes=scope.get("is_change", False),
         )
         shown = None if scope.get("operation") in _OF_ROWS else str(answered)[:_SHOWN_ERROR]
+        if isinstance(error, TokenRefused):  # why is for the log alone
+            shown = f"{answered}: {error.reason}"
+            if self._service.metrics is not None:
+                self._service.metrics.token_refused(error.reason)
         scope["problem"] = (int(answered.code), shown)
         return status_of(answered), headers, text
 

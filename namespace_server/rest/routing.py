@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from namespace_server.rest.exchange import Exchange
+from namespace_server.rest.principals import KeysNeeded, TokenNotJudged
 from namespace_server.rest.service import CatalogService
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
@@ -101,7 +102,8 @@ class Router:
         if scope["method"] not in route.methods:
             raise HTTPException(405, headers={"Allow": ", ".join(route.methods)})
         scope["operation"] = route.operation
-        response = await handler(Exchange(scope, receive, self._service, route.path, (found[found.lastindex],)))
+        exchange = await self._exchange(scope, receive, route, (found[found.lastindex],))
+        response = await handler(exchange)
         await response(scope, receive, send)
 
     def _endpoint(self, route: Route, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -110,12 +112,18 @@ class Router:
         async def endpoint(request: Request) -> Response:
             request.scope["operation"] = route.operation
             segments = tuple(request.path_params.values())
-            exchange = Exchange(
-                request.scope, request.receive, self._service, route.path, segments, public=route.public
-            )
-            return await handler(exchange)
+            return await handler(await self._exchange(request.scope, request.receive, route, segments))
 
         return endpoint
+
+    async def _exchange(self, scope: Scope, receive: Receive, route: Route, segments: tuple[str, ...]) -> Exchange:
+        """The exchange of a request. One whose token needs newer keys of its issuer waits for them."""
+        for _ in range(2):
+            try:
+                return Exchange(scope, receive, self._service, route.path, segments, public=route.public)
+            except KeysNeeded as needed:
+                await needed.look()
+        raise TokenNotJudged(1)
 
 
 def _pattern(path: str) -> str:

@@ -163,6 +163,7 @@ class CatalogService:
         if self.access_log is not None:
             self.access_log.start()
         self.commits.start()
+        self.authenticator.read_issuers()
         self.namespace.start()
         if self.limits.data.preload:
             self.data.load()

@@ -41,6 +41,10 @@ VALUES: dict[str, dict[str, Any]] = {
         "metrics": {"prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.org/monitoring/"}},
         "envFrom": [{"secretRef": {"name": "store"}}],
     },
+    "tokens alone": {
+        "root": "s3://bucket/catalog",
+        "settings": {"token_issuers": [{"issuer": "https://login.example.org", "audience": "lance", "clock_skew": 30}]},
+    },
     "a directory": {
         "root": "/var/lib/lance-namespace/catalog",
         "persistence": {"enabled": True, "storageClass": "fast"},
@@ -57,8 +61,19 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no root": ({"auth": {"insecure": True}}, "root: expected the root of the catalog"),
-    "no keys": ({"root": "s3://b/c"}, "auth: expected existingSecret, keys or insecure, found none"),
+    "no keys": (
+        {"root": "s3://b/c"},
+        "auth: expected existingSecret, keys, settings.token_issuers or insecure, found none",
+    ),
     "keys and none": ({**SMALL, "auth": {**SMALL["auth"], "insecure": True}}, "found both"),
+    "tokens and none": (
+        {
+            **SMALL,
+            "auth": {"insecure": True},
+            "settings": {"token_issuers": [{"issuer": "https://i", "audience": "l"}]},
+        },
+        "found both",
+    ),
     "an unknown setting": ({**SMALL, "settings": {"gc_intervall": 1}}, "gc_intervall"),
     "a value of the chart": ({**SMALL, "settings": {"root": "s3://b/c"}}, "root"),
     "an unknown value": ({**SMALL, "replica": 2}, "replica"),

@@ -199,6 +199,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "GetTableStats": lambda s, n: Asked({}, s.table(n)),
     "ListTableIndices": lambda s, n: Asked({}, s.indexed(n)),
     "DescribeTableIndexStats": lambda s, n: Asked({}, s.indexed(n), names={"index_name": "i"}),
+    "WhoAmI": lambda _, n: Asked(),
     "DescribeCatalog": lambda _, n: Asked(),
     "ListCatalogVersions": lambda _, n: Asked(),
     "ListDroppedTables": lambda _, n: Asked(),

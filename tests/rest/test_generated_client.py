@@ -91,6 +91,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     name = f"{root}$t"
     call("health_live")
     call("health_ready")
+    assert call("who_am_i") == {"means": "none", "roles": []}
     call("create_namespace", root, body={})
     call("namespace_exists", root, body={})
     assert call("describe_namespace", root, body={})["properties"] == {}

@@ -116,12 +116,13 @@ class TestKeyRing:
 def test_an_empty_key_is_no_key(headers: dict[bytes, bytes]) -> None:
     digest = hashlib.sha256(b"").hexdigest()
     with pytest.raises(UnauthenticatedError):
-        Authenticator({f"sha256:{digest}": "ann"}).principal(headers)
+        Authenticator({f"sha256:{digest}": "ann"}).identify(headers)
 
 
 def asked(authenticator: Authenticator, key: str) -> str | None:
     try:
-        return authenticator.principal({b"x-api-key": key.encode()})
+        found = authenticator.identify({b"x-api-key": key.encode()})
+        return None if found is None else found.principal
     except UnauthenticatedError:
         return None
 

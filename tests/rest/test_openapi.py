@@ -16,7 +16,7 @@ from openapi_spec_validator import validate
 from pydantic import TypeAdapter
 
 from namespace_server.rest.models import QueryParameters
-from namespace_server.rest.routers import health
+from namespace_server.rest.routers import caller, health
 from tests.rest.served import SERVED, Served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,8 +81,8 @@ def test_the_document_is_valid() -> None:
 
 
 def test_it_describes_what_is_served_and_nothing_else() -> None:
-    probes = {(route.method, route.path) for route in health.PROBES}
-    assert set(OPERATIONS) == {(item.method, item.path) for item in SERVED} | probes
+    others = {(route.method, route.path) for route in (*health.PROBES, *caller.ROUTES)}
+    assert set(OPERATIONS) == {(item.method, item.path) for item in SERVED} | others
 
 
 @pytest.mark.parametrize("endpoint", SERVED, ids=lambda item: item.operation)

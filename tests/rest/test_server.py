@@ -355,6 +355,8 @@ class TestShapes:
         missing -= {"ErrorResponse.detail", "ErrorResponse.instance"}  # these need a fault: see test_wire
         # These need a key: see test_promised_headers.
         missing -= {f"{kind}.principal" for kind in ("CatalogBatch", "CatalogPin", "Cursor", "DroppedTable", "Intent")}
+        # These need a token: see tests/tokens.
+        missing -= {f"WhoAmIResponse.{field}" for field in ("principal", "issuer", "expires_at")}
         # These need a writer without the catalog: see tests/directory/reading/test_catalog_history.py.
         missing -= {"CatalogVersion.adopted", "CatalogVersion.unmanaged", "ListTableVersionsResponse.adopted_in"}
         # These as well, and a collection: see tests/events.
@@ -370,7 +372,7 @@ class TestShapes:
         }
 
 
-CATALOG = {"Namespace", "Table", "TableVersion", "Reference", "Transaction", "Batch", "Catalog", "Health"}
+CATALOG = {"Namespace", "Table", "TableVersion", "Reference", "Transaction", "Batch", "Catalog", "Caller", "Health"}
 """Tags of the operations that do not concern the rows of one table."""
 
 
@@ -531,6 +533,7 @@ def exercise(call: Recorder, url: str) -> None:
     call("DeclareTable", {}, id="lost$a")
     call("DropNamespace", {"behavior": "Cascade"}, id="lost")
     call("UndropNamespace", {}, id="lost")
+    call("WhoAmI")
     call("DescribeCatalog")
     call("ListCatalogVersions")
     newest = call("ListCatalogVersions", query="?limit=1")["versions"][0]["version"]

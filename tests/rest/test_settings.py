@@ -13,6 +13,7 @@ from pydantic_settings import SettingsError
 
 from namespace_server.directory.properties import read_properties
 from namespace_server.observability.logs import JsonFormatter
+from namespace_server.rest.principals import RequestIdentity
 from namespace_server.setting_sources import REMOVED
 from namespace_server.settings import Settings, explain, load_settings
 
@@ -44,7 +45,7 @@ def test_maps_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANCE_NAMESPACE_API_KEYS", json.dumps({"first-secret": "ann"}))
     monkeypatch.setenv("LANCE_NAMESPACE_STORAGE__REGION", "eu")
     settings = load_settings(None, root="s3://bucket/catalog")
-    assert settings.authenticator.principal({b"x-api-key": b"first-secret"}) == "ann"
+    assert settings.authenticator.identify({b"x-api-key": b"first-secret"}) == RequestIdentity("ann")
     assert settings.catalog == read_properties({"root": "s3://bucket/catalog", "storage.region": "eu"})
 
 
@@ -226,12 +227,70 @@ def test_a_misspelt_name_in_the_file_is_corrected(tmp_path: Path) -> None:
     assert explain(caught.value) == "api_key: no such setting, did you mean api_keys?"
 
 
+ISSUER = {"issuer": "https://login.example.org", "audience": "lance"}
+
+
+def test_issuers_of_tokens_come_from_the_file_and_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.toml"
+    lines = ['root = "/r"', "[[token_issuers]]", *(f'{name} = "{value}"' for name, value in ISSUER.items())]
+    path.write_text("\n".join([*lines, 'roles_claim = ["realm_access", "roles"]', "clock_skew = 5"]))
+    [found] = load_settings(path).token_issuers
+    assert (found.audience, found.roles_claim, found.clock_skew) == (("lance",), ("realm_access", "roles"), 5)
+    assert (found.prefix, found.algorithms) == ("https://login.example.org#", ("RS256", "ES256"))
+    monkeypatch.setenv("LANCE_NAMESPACE_TOKEN_ISSUERS", json.dumps([{**ISSUER, "audience": ["a", "b"]}]))
+    settings = load_settings(path, host="0.0.0.0")
+    [found] = settings.token_issuers
+    assert (found.audience, found.roles_claim, settings.exposed) == (("a", "b"), (), False)
+
+
+@pytest.mark.parametrize(
+    ("issuers", "problem"),
+    [
+        ([{"issuer": "https://i"}], "token_issuers.0.audience: Field required"),
+        ([{**ISSUER, "audience": []}], "token_issuers.0.audience: "),
+        ([{**ISSUER, "audience": ""}], "token_issuers.0.audience.0: String should have at least 1 character"),
+        (
+            [{**ISSUER, "issuer": "http://login.example.org"}],
+            "token_issuers.0.issuer: 'http://login.example.org': ",
+        ),
+        ([{**ISSUER, "issuer": "https://u:p@login.example.org"}], "token_issuers.0.issuer: "),
+        ([{**ISSUER, "issuer": "file:///etc/passwd"}], "token_issuers.0.issuer: "),
+        ([{**ISSUER, "issuer": "http://127.0.0.1.example.org"}], "token_issuers.0.issuer: "),
+        ([{**ISSUER, "algorithms": ["HS256"]}], "token_issuers.0.algorithms.0: Input should be 'RS256'"),
+        ([{**ISSUER, "algorithms": "none"}], "token_issuers.0.algorithms.0: "),
+        ([{**ISSUER, "algorithms": []}], "token_issuers.0.algorithms: "),
+        ([{**ISSUER, "clock_skew": 3600}], "token_issuers.0.clock_skew: "),
+        ([{**ISSUER, "audiences": "x"}], "token_issuers.0.audiences: Extra inputs are not permitted"),
+        ([{**ISSUER, "principal_prefix": ""}], "token_issuers.0.principal_prefix: "),
+        ([{**ISSUER, "ca": "/nowhere.pem"}], "token_issuers.0.ca: "),
+        ([ISSUER, ISSUER], "token_issuers: https://login.example.org: expected each issuer once"),
+        (
+            [{**ISSUER, "principal_prefix": "a"}, {**ISSUER, "issuer": "https://other", "principal_prefix": "ab"}],
+            "token_issuers: https://login.example.org, https://other: expected a principal_prefix of each",
+        ),
+        ("[1", "token_issuers: expected a JSON array"),
+    ],
+)
+def test_issuers_of_tokens_are_checked(issuers: object, problem: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        load_settings(None, root="/r", token_issuers=issuers)
+    assert explain(caught.value).startswith(problem)
+
+
+def test_the_principal_of_a_key_cannot_be_one_of_a_token() -> None:
+    keys = {"a-key-of-somebody": "https://login.example.org#ann"}
+    with pytest.raises(ValueError, match="api_keys: expected no principal that begins as those of tokens do"):
+        load_settings(None, root="/r", token_issuers=[ISSUER], api_keys=keys).authenticator  # noqa: B018
+
+
 def test_a_file_of_keys(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text('"key-of-ann" = "ann"\n')
     settings = load_settings(None, root="/r", host="0.0.0.0", api_keys_file=path)
     assert not settings.exposed
-    assert settings.authenticator.principal({b"x-api-key": b"key-of-ann"}) == "ann"
+    assert settings.authenticator.identify({b"x-api-key": b"key-of-ann"}) == RequestIdentity("ann")
     with pytest.raises(ValidationError, match="api_keys_file"):
         load_settings(None, root="/r", api_keys_file=tmp_path / "nowhere")
 

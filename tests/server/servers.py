@@ -59,8 +59,8 @@ def path_of(*names: str) -> str:
 class ServerProcess:
     """`lance-namespace serve` on a free port. Ends with the `with` block; `start` begins it anew on the same root.
 
-    `environment` is put over that of this process, `keys` has the principals of API keys, and `source` is the directory
-    of the project whose server it is.
+    `environment` is put over that of this process, `keys` has the principals of API keys, `source` is the directory
+    of the project whose server it is, and `config` its settings file.
     """
 
     def __init__(
@@ -71,10 +71,12 @@ class ServerProcess:
         environment: Mapping[str, str] | None = None,
         keys: Mapping[str, str] | None = None,
         source: Path = REPOSITORY,
+        config: Path | None = None,
     ) -> None:
         self.root = root
         self.log = log
         self._source = source
+        self._config = () if config is None else ("--config", str(config))
         known = {"LANCE_NAMESPACE_API_KEYS": orjson.dumps(keys).decode()} if keys else {}
         self._environment = os.environ | (environment or {}) | known
         self.url = ""
@@ -85,7 +87,7 @@ class ServerProcess:
         command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(self.root), "--port", "0"]
         with self.log.open("a") as log:
             process = subprocess.Popen(
-                [*command, "--durability", "none"],
+                [*command, "--durability", "none", *self._config],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -77,6 +77,7 @@ class ServerMetrics(RequestMetrics):
             ("pool",),
             REQUEST_BUCKETS,
         )
+        self._refused_tokens = self._counter("refused_tokens", "Bearer tokens that were not valid.", ("reason",))
         build = self._gauge("build_info", "1, with the release of the server as its label.", ("version",))
         build.labels(version("lance-namespace-server")).set(1)
 
@@ -155,6 +156,10 @@ class ServerMetrics(RequestMetrics):
             shown = f"{key[1]}xx" if key[1] else "none"
             observe = self._requests[key] = self._request_seconds.of(operation, shown)
         observe(seconds)
+
+    def token_refused(self, reason: str) -> None:
+        """See `RequestMetrics`."""
+        self._refused_tokens.labels(reason).inc()
 
     def storage_calls(self, kind: str, outcome: str) -> Observe:
         """See `Observer`."""

@@ -28,6 +28,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if or .Values.auth.existingSecret .Values.auth.keys }}yes{{ end }}
 {{- end }}
 
+{{- define "lance.isGuarded" -}}
+{{- if or (include "lance.hasKeys" .) .Values.settings.token_issuers }}yes{{ end }}
+{{- end }}
+
 {{- define "lance.podDomain" -}}
 {{ include "lance.name" . }}-pods.{{ .Release.Namespace }}.svc
 {{- end }}
@@ -50,8 +54,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- define "lance.check" -}}
 {{- if not .Values.root }}{{ fail "root: expected the root of the catalog, found none" }}{{ end }}
-{{- if and .Values.auth.insecure (include "lance.hasKeys" .) }}{{ fail "auth: expected keys or insecure, found both" }}{{ end }}
-{{- if not (or .Values.auth.insecure (include "lance.hasKeys" .)) }}{{ fail "auth: expected existingSecret, keys or insecure, found none" }}{{ end }}
+{{- if and .Values.auth.insecure (include "lance.isGuarded" .) }}{{ fail "auth: expected keys, settings.token_issuers or insecure, found both" }}{{ end }}
+{{- if not (or .Values.auth.insecure (include "lance.isGuarded" .)) }}{{ fail "auth: expected existingSecret, keys, settings.token_issuers or insecure, found none" }}{{ end }}
 {{- if and .Values.auth.existingSecret .Values.auth.keys }}{{ fail "auth: expected existingSecret or keys, found both" }}{{ end }}
 {{- $isElsewhere := false }}
 {{- range .Values.env }}{{ if eq .name "TMPDIR" }}{{ $isElsewhere = true }}{{ end }}{{ end }}

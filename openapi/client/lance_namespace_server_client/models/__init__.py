@@ -194,6 +194,8 @@ from .update_table_tag_request import UpdateTableTagRequest
 from .update_table_tag_response import UpdateTableTagResponse
 from .vended_options import VendedOptions
 from .version_range import VersionRange
+from .who_am_i_response import WhoAmIResponse
+from .who_am_i_response_means import WhoAmIResponseMeans
 
 __all__ = (
     "AddColumnsEntry",
@@ -388,4 +390,6 @@ __all__ = (
     "UpdateTableTagResponse",
     "VendedOptions",
     "VersionRange",
+    "WhoAmIResponse",
+    "WhoAmIResponseMeans",
 )

@@ -1,0 +1,44 @@
+"""Who the server takes the caller of a request for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from lance_namespace.errors import InvalidInputError
+from starlette.responses import Response
+
+from namespace_server.rest.exchange import ANY_QUERY, Exchange
+from namespace_server.rest.header_names import CATALOG_VERSION
+from namespace_server.rest.responses import Success
+from namespace_server.rest.routing import Handler, get
+
+
+class WhoAmI:
+    """The principal of the request, what it has shown, and until when that is good.
+
+    It is about no catalog version: the answer names none, and a request for one is refused.
+    """
+
+    def handler(self, _operation: str, _path: str) -> Handler:
+        """The handler of the route."""
+
+        async def answer(exchange: Exchange) -> Response:
+            exchange.require_no_body()
+            ANY_QUERY.parse(exchange.scope["query_string"])
+            if exchange.as_of is not None:
+                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: the caller is of no version")
+            identity = exchange.identity
+            if identity is None:
+                return Success(b'{"means":"none","roles":[]}', None)
+            found: dict[str, Any] = {"principal": identity.principal, "means": identity.means}
+            if identity.issuer is not None:
+                found["issuer"] = identity.issuer
+            if identity.expires_at is not None:
+                found["expires_at"] = identity.expires_at
+            return Success(orjson.dumps({**found, "roles": sorted(identity.roles)}), None)
+
+        return answer
+
+
+ROUTES = (get("who_am_i", "/v1/whoami", WhoAmI()),)
