@@ -186,11 +186,15 @@ class CatalogAccess:
     Args:
         backend: Transport to the catalog.
         retries: How many times a batch is sent again under the same key, see `commit`.
+
+    Attributes:
+        moved_cursors: Where transactions of this connection have put cursors of events, by name.
     """
 
     def __init__(self, backend: Backend, *, retries: int = 4) -> None:
         self._backend: Backend | _Closed = backend
         self._retries = retries
+        self.moved_cursors: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self

@@ -213,9 +213,13 @@ class EventFeed:
 
 
 class _CursorPosition:
-    """Where a cursor is, and where it is to be. Moved by compare-and-set: no two consumers share one unnoticed."""
+    """Where a cursor is, and where it is to be. Moved by compare-and-set: no two consumers share one unnoticed.
+
+    Transactions of the same connection may move it, too.
+    """
 
     def __init__(self, access: CatalogAccess, name: str, at: int) -> None:
+        access.moved_cursors.pop(name, None)  # before it was found there
         self._access = access
         self._name = name
         self._at = at
@@ -238,6 +242,12 @@ class _CursorPosition:
         """Move it, unless that was done less than `within` seconds ago. What fails for now is done the next time."""
         if not self._is_worth_it or time.monotonic() - self._moved < within:
             return
+        by_transaction = self._access.moved_cursors.pop(self._name, None)
+        if by_transaction is not None:  # of the consumer itself, for one of these events
+            self._at, self._sent, self._done = by_transaction, None, max(self._done, by_transaction)
+            if self._done == self._at:
+                self._is_worth_it = False
+                return
         self._moved, target = time.monotonic(), self._done
         try:
             if self._sent is not None:

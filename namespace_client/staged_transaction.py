@@ -321,7 +321,9 @@ class StagedTransaction:
     def advance_cursor(self, name: str, version: int, *, expected: int | None = None) -> None:
         """Put a cursor of events at a catalog version in the same batch: what an event led to is made once.
 
-        The batch conflicts irreconcilably if the cursor is not where it is `expected`, or would go back.
+        The batch conflicts irreconcilably if the cursor is not where it is `expected`, is at that version already, or
+        would go back: another consumer of it has done the same. An iterator of events of this connection that moves the
+        cursor, too, goes on from there.
         """
         self._require_open()
         self._moves.append(CursorAdvance(name, version, expected))
@@ -432,6 +434,9 @@ class StagedTransaction:
             except CommitConflict as error:
                 self._explain(error)
                 raise
+            self._access.moved_cursors.update(
+                (move.name, move.version) for move in self._moves if move.version is not None
+            )
         else:
             batch = CommittedBatch(None, self._started().version, ())
         self._result = self._summary(batch)

@@ -136,12 +136,13 @@ class _EventStream(Response):
         exchange, events = self._exchange, self._exchange.service.events
         text = _RECONNECT
         while True:
-            found, last = _events(page), _last(page)
-            text += b"".join(map(_as_text, found))
+            found, last = len(_events(page)), _last(page)
+            text += b"".join(map(_as_text, _events(page)))
+            del page  # while a slow client takes the text, that alone is held
             if text:
                 async with asyncio.timeout(exchange.service.limits.data.chunk_timeout):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
-            events.sent += len(found)
+            events.sent += found
             is_there = await events.beyond(last, _HEARTBEAT, ended)
             if ended.is_set() or not exchange.is_admitted():
                 return

@@ -104,6 +104,30 @@ def test_a_transaction_moves_a_cursor_or_is_not_made(catalog: Catalog) -> None:
     assert catalog.read("t").num_rows == 1
 
 
+def test_an_iterator_goes_on_from_where_a_transaction_of_its_consumer_put_the_cursor(catalog: Catalog) -> None:
+    catalog.create("copied", [{"version": 0}])
+    catalog.advance_cursor("c", 1)
+    seen = []
+    for event in catalog.events(cursor="c"):
+        seen.append(event.version)
+        if event.version == 3:
+            with catalog.begin() as tx:
+                tx.append("copied", [{"version": 3}])
+                tx.advance_cursor("c", 3)
+    assert seen[:3] == [2, 3, 4]
+    assert catalog.cursors()[0].version >= 4
+    newest = catalog.history(1)[0].version
+    catalog.create_namespace("later")
+    catalog.advance_cursor("c", newest)
+    with closing(iter(catalog.events(cursor="c", kinds=["committed"]))) as events:  # type: ignore[type-var]
+        event = next(events)
+        with catalog.begin() as tx:
+            tx.append("copied", [{"version": event.version}])
+            tx.advance_cursor("c", event.version)
+    assert catalog.cursors()[0].version == event.version
+    assert catalog.read("copied")["version"].to_pylist() == [0, 3, event.version]
+
+
 def test_what_the_client_refuses(catalog: Catalog) -> None:
     with pytest.raises(InvalidCall, match="expected one of them"):
         catalog.events(since=1, cursor="c")

@@ -102,6 +102,23 @@ def test_it_moves_with_what_a_consumer_writes_in_the_same_batch_or_not_at_all(gr
     assert (ground.head(table), at(ground)) == (2, 4)
 
 
+@pytest.mark.parametrize("expected", [{}, {"expected": 2}])
+def test_two_consumers_of_a_cursor_do_not_both_write_for_the_same_version(
+    ground: Ground, expected: dict[str, int]
+) -> None:
+    table = ground.make_table("n0", "t")
+    put(ground, 2)
+    move = {"advance_cursor": {"name": "c", "version": 4, **expected}}
+    first, second = ground.transaction(table, rows(3, 5)), ground.transaction(table, rows(3, 5))
+    ground.batch(first, move, key="first")
+    with pytest.raises(BatchConflict, match="it is at catalog version 4"):
+        ground.batch(second, move, key="second")
+    assert ground.ids(table) == [0, 1, 2, 3, 4]
+    ground.batch(first, move, key="first")  # the same batch again, whose answer was lost
+    ground.batch(move, {"advance_cursor": {"name": "d", "version": 4}})  # moves alone do nothing twice
+    assert (ground.ids(table), at(ground), at(ground, "d")) == ([0, 1, 2, 3, 4], 4, 4)
+
+
 def test_what_a_cursor_needs_stays_and_goes_once_it_moved(ground: Ground) -> None:
     put(ground, 3)
     fill(ground)

@@ -12,9 +12,10 @@ from namespace_server.directory.planning.plan_builder import PlanBuilder
 
 
 def plan_cursor(builder: PlanBuilder, index: int, operation: AdvanceCursor | DeleteCursor) -> OperationResult:
-    """Move or remove a cursor. One that is there already changes nothing.
+    """Move or remove a cursor. One that is there already changes nothing, if its batch does nothing else.
 
-    Raises BatchConflict (14) where the cursor is not where it has to be, or would go back without saying so;
+    Raises BatchConflict (14) where the cursor is not where it has to be, would go back without saying so, or is there
+    already although its batch does more: what another consumer of that cursor has done is not done twice;
     HistoryGone (11) for a position whose next version is not kept; InvalidInputError (13) for one in the future;
     TableVersionNotFoundError (11) if a cursor that is removed is not there.
     """
@@ -30,10 +31,12 @@ def plan_cursor(builder: PlanBuilder, index: int, operation: AdvanceCursor | Del
 def _advance(builder: PlanBuilder, index: int, operation: AdvanceCursor, found: CursorEntry | None) -> CursorEntry:
     newest, oldest = builder.base.version, builder.base.collector.oldest
     version = newest + 1 if operation.version is None else operation.version
-    if found is not None and found.version == version:
+    if found is not None and found.version == version and _may_be_there(builder, operation):
         return found  # this very change was made before, and its answer lost; or another made it
     if operation.expected is not None and (found is None or found.version != operation.expected):
         raise _conflict(index, operation, found, f"expected it at catalog version {operation.expected}")
+    if found is not None and version == found.version and operation.version is not None:
+        raise _conflict(index, operation, found, "what its batch does for that version was done, and is not done twice")
     if found is not None and version < found.version and not operation.backwards:
         raise _conflict(index, operation, found, f"catalog version {version} is before it, and `backwards` is not set")
     if operation.version is not None and version > newest:
@@ -45,6 +48,12 @@ def _advance(builder: PlanBuilder, index: int, operation: AdvanceCursor, found: 
         raise HistoryGone(version, oldest)
     builder.change([cursor])
     return cursor
+
+
+def _may_be_there(builder: PlanBuilder, operation: AdvanceCursor) -> bool:
+    """Whether a move may find the cursor where it puts it: if its batch has nothing else, which would be done twice."""
+    is_anywhere = operation.version is None and operation.expected is None
+    return is_anywhere or all(isinstance(each, AdvanceCursor | DeleteCursor) for each in builder.batch.operations)
 
 
 def _conflict(index: int, operation: AdvanceCursor, found: CursorEntry | None, why: str) -> BatchConflict:
