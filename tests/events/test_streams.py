@@ -253,8 +253,9 @@ def test_of_a_slow_consumer_no_more_is_held_than_a_page(tmp_path: Path) -> None:
                 assert quick.take(2) == [total - 1, total]
             assert server.app.service.events.sent <= sent + 2
             slow.settimeout(30)
-            text = b""
-            while f"\nid: {total}\n".encode() not in text[-(4 << 20) :]:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            text, last = bytearray(), f"\nid: {total}\n".encode()
+            while text.find(last, max(len(text) - (2 << 20), 0)) < 0:
                 text += slow.recv(1 << 20)
         ids = [int(line.split(b": ")[1]) for line in text.split(b"\n") if line.startswith(b"id: ")]
         assert ids == list(range(1, total + 1))
