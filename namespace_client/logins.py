@@ -75,7 +75,7 @@ class Login:
     expires_at: float | None = None
 
     def begun(self, show: Callable[[DeviceCode], None], sleep: Callable[[float], None] = time.sleep) -> Login:
-        """The same login with a token, once the user has agreed.
+        """The same login with a token, once the user has agreed. Nothing of the user before is kept.
 
         Args:
             show: Tells the user what to do.
@@ -103,7 +103,7 @@ class Login:
                 )
                 error = answer.get("error")
                 if error is None:
-                    return self._with(answer)
+                    return self._with(answer, None)  # the one that is there is of the user, or the issuer, before
                 pause += _INTERVAL if error == "slow_down" else 0.0
         raise self._refused("the code has expired before it was used")
 
@@ -114,19 +114,20 @@ class Login:
         with self._http() as http:
             endpoint = _text(self._discovered(http), "token_endpoint")
             asked = {"grant_type": "refresh_token", "refresh_token": self.refresh_token}
-            return self._with(self._asked(http, endpoint, asked))
+            return self._with(self._asked(http, endpoint, asked), self.refresh_token)
 
     @property
     def is_over(self) -> bool:
         """Whether the token has expired, or is about to."""
         return self.expires_at is not None and time.time() >= self.expires_at - _MARGIN
 
-    def _with(self, answer: Mapping[str, Any]) -> Login:
+    def _with(self, answer: Mapping[str, Any], refresh_token: str | None) -> Login:
+        """The same login with the tokens of an answer; `refresh_token` is for one that has none."""
         has_end = answer.get("expires_in") is not None
         return replace(
             self,
             access_token=_text(answer, "access_token"),
-            refresh_token=answer.get("refresh_token", self.refresh_token),
+            refresh_token=answer.get("refresh_token", refresh_token),
             expires_at=time.time() + _seconds(answer, "expires_in", 0.0) if has_end else None,
         )
 

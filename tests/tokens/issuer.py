@@ -40,6 +40,7 @@ class Issuer:
 
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
         self.asked.append(request.path)
+        request.rfile.read(int(request.headers.get("content-length", 0)))
         time.sleep(self.delay)
         if request.path == "/keys":
             answer: Any = {"keys": [{**key.as_dict(private=False), "use": "sig"} for key in self.keys]}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import stat
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +286,23 @@ class TestLogin:
         issuer.answers["/.well-known/openid-configuration"] = (200, b'{"issuer":"https://evil.example"}')
         with pytest.raises(AccessRefused, match=r"it says that it is 'https://evil\.example'"):
             LoginToken("http://server")()
+
+    def test_a_new_login_has_no_refresh_token_of_the_user_before(self, issuer: Issuer) -> None:
+        answers = {
+            "/.well-known/openid-configuration": {
+                "issuer": issuer.url,
+                "device_authorization_endpoint": f"{issuer.url}/device",
+                "token_endpoint": f"{issuer.url}/token",
+            },
+            "/device": {"device_code": "d", "verification_uri": "https://issuer.example", "user_code": "u"},
+            "/token": {"access_token": "of bob", "expires_in": 60},
+        }
+        issuer.answers = {path: (200, json.dumps(answer).encode()) for path, answer in answers.items()}
+        before = Login("https://other.example", CLIENT, access_token="of ann", refresh_token="of ann", expires_at=1.0)
+        found = replace(before, issuer=issuer.url).begun(lambda _: None, lambda _: None)
+        assert (found.access_token, found.refresh_token) == ("of bob", None)
+        with pytest.raises(AccessRefused, match="nothing to renew it with"):
+            found.renewed()
 
     def test_a_token_is_asked_for_over_tls_alone(self) -> None:
         with pytest.raises(InvalidCall, match="expected https"):
