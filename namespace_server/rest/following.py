@@ -65,7 +65,10 @@ class Events:
 
 
 async def _page(exchange: Exchange, operation: str, position: JsonObject, given: Mapping[str, object]) -> Response:
-    """One answer; if there are no events yet, and the client waits, once there are."""
+    """One answer; if there are no events yet, and the client waits, once there are.
+
+    A client whose key is valid no more by then is told none; it is refused when it comes again.
+    """
     service, seconds = exchange.service, given.get("wait")
     request = {**position, **({"limit": given["limit"]} if "limit" in given else {})}
     answer = await service.read(operation, request)
@@ -75,7 +78,7 @@ async def _page(exchange: Exchange, operation: str, position: JsonObject, given:
             news = asyncio.ensure_future(service.events.beyond(last, seconds, ended))
             gone = asyncio.ensure_future(_disconnected(exchange.receive))
             await asyncio.wait({news, gone}, return_when=asyncio.FIRST_COMPLETED)
-            is_there = news.done() and news.result()
+            is_there = news.done() and news.result() and exchange.is_admitted()
             await _cancel(news, gone)
         if is_there:
             answer = await service.read(operation, {**request, "since": last})

@@ -187,6 +187,19 @@ class TestStreams:
                 server.namespace("b")
                 assert list(stream) == []
 
+    def test_a_client_that_waits_is_told_nothing_once_its_key_is_removed(self, tmp_path: Path) -> None:
+        with followed(tmp_path / "root", keys={"k" * 32: "ada"}) as server, ThreadPoolExecutor(1) as pool:
+            server.http.headers["x-api-key"] = "k" * 32
+            server.namespace("a")
+            waiting = pool.submit(server.events, since=1, wait=20)
+            until(lambda: server.app.service.events.open == 1)
+            authenticator = server.app.service.authenticator
+            authenticator._ring = type(authenticator.ring).parse({"x" * 32: "ada", "y" * 32: "bob"})
+            with httpx.Client(base_url=server.url, headers={"x-api-key": "x" * 32}) as other:
+                assert other.post("/v1/namespace/b/create", json={}).status_code == 200
+            assert waiting.result(timeout=10) == {"events": [], "last": 1, "newest": 1}
+            assert refused(server, since=1)[:2] == (401, 16)
+
     def test_a_history_that_is_gone_is_answered_and_a_stream_that_falls_behind_ends(self, tmp_path: Path) -> None:
         with followed(tmp_path / "root") as server:
             for number in range(3):
