@@ -247,15 +247,21 @@ def _changing(environment: Mapping[str, str]) -> Iterator[dict[str, Login]]:
 def _read(path: Path) -> dict[str, Login]:
     try:
         found = json.loads(path.read_text("utf-8"))
-        known = {each.name for each in fields(Login)}
-        return {
-            server: Login(**{name: value for name, value in values.items() if name in known})
-            for server, values in found.items()
-        }
+        return {server: _parse(values) for server, values in found.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InvalidCall(f"{path}: it cannot be read: {type(error).__name__}; remove it, and log in again") from error
+
+
+def _parse(values: Mapping[str, Any]) -> Login:
+    """A login of the file. Raises `AttributeError` or `TypeError` if it is none."""
+    found = Login(**{each.name: values[each.name] for each in fields(Login) if each.name in values})
+    for each in fields(found):
+        value, kind = getattr(found, each.name), float | int if each.name == "expires_at" else str
+        if not isinstance(value, kind) and not (value is None and each.default is None):
+            raise TypeError(each.name)
+    return found
 
 
 def _write(path: Path, logins: Mapping[str, Login]) -> None:

@@ -308,9 +308,13 @@ class TestLogin:
         with pytest.raises(InvalidCall, match="expected https"):
             Login("http://192.0.2.1", CLIENT).begun(print)
 
-    def test_a_file_of_logins_that_is_damaged_is_named(self, home: Path) -> None:
+    @pytest.mark.parametrize(
+        "login",
+        ["1", "{}", '{"issuer": "i", "client_id": null}', '{"issuer": "i", "client_id": "c", "expires_at": "soon"}'],
+    )
+    def test_a_file_of_logins_that_is_damaged_is_named(self, home: Path, login: str) -> None:
         home.mkdir(parents=True)
-        (home / "logins.json").write_text("[1]")
+        (home / "logins.json").write_text(f'{{"http://127.0.0.1:1": {login}}}')
         with pytest.raises(InvalidCall, match=r"logins\.json: it cannot be read"):
             Catalog.connect("http://127.0.0.1:1")
 
