@@ -97,6 +97,7 @@ class _EventStream(Response):
         self._exchange = exchange
         self._operation = operation
         self._position = position
+        self._pages: list[Answer] = []  # the one to be sent next: no frame holds it while its text is sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it. Raises the namespace errors of the operation, before anything is sent."""
@@ -110,13 +111,15 @@ class _EventStream(Response):
                 (b"x-accel-buffering", b"no"),
                 (CATALOG_VERSION, b"%d" % first.catalog_version),
             ]
+            self._pages.append(first)
+            del first
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            if scope["method"] == "HEAD" or await self._flow(first, receive, send, ended):
+            if scope["method"] == "HEAD" or await self._flow(receive, send, ended):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _flow(self, first: Answer, receive: Receive, send: Send, ended: asyncio.Event) -> bool:
+    async def _flow(self, receive: Receive, send: Send, ended: asyncio.Event) -> bool:
         """Send events until the end; whether the client can be told that the stream is at its end."""
-        flow = asyncio.ensure_future(self._send(first, send, ended))
+        flow = asyncio.ensure_future(self._send(send, ended))
         gone = asyncio.ensure_future(_disconnected(receive))
         ending = asyncio.ensure_future(ended.wait())
         try:
@@ -134,23 +137,29 @@ class _EventStream(Response):
             await _cancel(flow, gone, ending)
         return True
 
-    async def _send(self, page: Answer, send: Send, ended: asyncio.Event) -> None:
-        """Send events until the stream ends. Raises `TimeoutError` if the client takes nothing for long."""
+    async def _send(self, send: Send, ended: asyncio.Event) -> None:
+        """Send events until the stream ends. Raises `TimeoutError` if the client takes nothing for long.
+
+        While a slow client takes a text, that alone is held, and nothing while there is no news.
+        """
         exchange, events = self._exchange, self._exchange.service.events
         text = _RECONNECT
         while True:
+            page = self._pages.pop()
             found, last = len(_events(page)), _last(page)
             text += b"".join(map(_as_text, _events(page)))
-            del page  # while a slow client takes the text, that alone is held
+            del page
             if text:
                 async with asyncio.timeout(exchange.service.limits.data.chunk_timeout):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
             events.sent += found
+            text = b""
             is_there = await events.beyond(last, _HEARTBEAT, ended)
             if ended.is_set() or not exchange.is_admitted():
                 return
             text = b"" if is_there else _ALIVE
             page = await exchange.service.read(self._operation, {"since": last})
+            self._pages.append(page)
             if is_there and not _events(page):  # what was seen is not in storage (any more): do not ask without a pause
                 await asyncio.sleep(_PAUSE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -9,12 +10,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from namespace_server.answer import Answer
 from namespace_server.rest import following
 from tests.events.following import STREAM, Followed, followed
 
@@ -160,6 +163,19 @@ class TestStreams:
         finally:
             for context in streams:
                 context.__exit__(None, None, None)
+
+    def test_streams_hold_nothing_of_what_they_have_sent(self, server: Followed) -> None:
+        def held() -> int:
+            return sum(isinstance(each, Answer) and "events" in each.body for each in gc.get_objects())
+
+        gc.collect()
+        before = held()
+        with ExitStack() as streams:
+            opened = [streams.enter_context(server.stream(since=0)) for _ in range(5)]
+            assert [next(iter(each))[0] for each in opened] == [1] * 5
+            until(lambda: held() <= before)
+            assert server.app.service.events.open == 5
+        until(lambda: server.app.service.events.open == 0)
 
     def test_more_streams_than_the_server_takes_are_refused(self, tmp_path: Path) -> None:
         with followed(tmp_path / "root", streams=2) as server:
