@@ -9,11 +9,11 @@ and no others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.outline import AnyManifest, encoded_fragments, fragments_of
+from lance_core.format.outline import AnyManifest, encoded_fragments, find_fragments, fragments_of
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL, descriptions
 from lance_core.transaction.fragments import file_key
@@ -235,6 +235,40 @@ def _replaced_indices(transaction: pb.Transaction) -> set[bytes]:
 def _named_indices(transaction: pb.Transaction) -> set[bytes]:
     made = {index.uuid.uuid for index in transaction.create_index.new_indices}
     return made | {entry.new_id.uuid for entry in transaction.rewrite.rewritten_indices}
+
+
+def unseen_deletions(
+    head: ManifestFile, proposed: ManifestFile, at: Callable[[int], ManifestFile | None]
+) -> str | None:
+    """The reason why deletions of `proposed` do not follow those of `head`, in words; None if they do.
+
+    `proposed` descends from `head` by its content, of which `lineage_break` compares the numbers of deleted rows. A
+    deletion file holds all deleted rows of a fragment, and says at which version its writer found them; stock writers
+    that rebase a Delete or Update over deletions of others write another one. If the fragment had other deletions in
+    the head than at that version, rows would be back, or be updated although they are gone: the writer has looked at
+    the versions between under names that were those of others then, and does not look again.
+
+    `at` gives a version of the chain of the head by its number; None for one that is not known, at which nothing can
+    have been found. Raises `CorruptFile`.
+    """
+    transaction = proposed.transaction
+    if transaction is None or proposed.operation not in {"delete", "update"}:
+        return None
+    operation = transaction.delete if proposed.operation == "delete" else transaction.update
+    named = _ids(operation.updated_fragments)
+    before, after = find_fragments(head.outline, named), find_fragments(proposed.outline, named)
+    for number in sorted(before.keys() & after.keys()):
+        parent, fragment = before[number], after[number]
+        found_at = fragment.deletion_file.read_version
+        if not parent.HasField("deletion_file") or _same_deletions(parent, fragment) or found_at == head.version:
+            continue
+        seen = at(found_at)
+        found = {} if seen is None else find_fragments(seen.outline, {number})
+        if number not in found or not _same_deletions(parent, found[number]):
+            return (
+                f"rows of fragment {number} were deleted since version {found_at}, at which it found those it deletes"
+            )
+    return None
 
 
 def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:

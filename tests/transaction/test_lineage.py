@@ -13,7 +13,7 @@ from lance.lance import DatasetBasePath
 from lance_core.errors import CorruptFile
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.lineage import lineage_break, unseen_deletions
 from tests.transaction.tables import Table, make_table, rows
 
 
@@ -180,6 +180,35 @@ def test_commits_that_were_rebased_descend(tmp_path: Path) -> None:
     lance.write_dataset(rows(20, 30), stale[2], mode="append")
     chain = list(table.manifests().values())
     assert [lineage_break(before, after) for before, after in itertools.pairwise(chain)] == [None] * 5
+    at = {file.version: file for file in chain}.get
+    assert [unseen_deletions(before, after, at) for before, after in itertools.pairwise(chain)] == [None] * 5
+
+
+@pytest.mark.parametrize("kind", ["delete", "update"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_deletions_that_a_writer_has_not_seen(tmp_path: Path, kind: str, is_known: bool) -> None:
+    """A stock writer that has looked at another version 2 before does not look at that of the chain."""
+    table = make_table(tmp_path, (0, 10))
+    shutil.copytree(table.uri, tmp_path / "aside")
+    aside = lance.dataset(str(tmp_path / "aside"))
+    aside.delete("id = 2") if kind == "delete" else aside.update({"x": "0"}, where="id = 2")
+    [stale] = [parse_manifest_file(path.read_bytes()) for path in (tmp_path / "aside/_versions").glob("*613.manifest")]
+    table.open().delete("id = 1")
+    first, head = table.manifests().values()
+    assert stale.transaction is not None
+    manifest, transaction = pb.Manifest(), pb.Transaction()
+    manifest.CopyFrom(head.manifest)
+    transaction.CopyFrom(stale.transaction)
+    manifest.version, transaction.read_version = 3, 2
+    manifest.max_fragment_id = stale.manifest.max_fragment_id
+    del manifest.fragments[:]
+    manifest.fragments.extend(stale.manifest.fragments)
+    proposed = parse_manifest_file(encode_manifest_file(manifest, transaction, None))
+    assert lineage_break(head, proposed) is None
+    at = {1: first, 2: head} if is_known else {}
+    assert unseen_deletions(head, proposed, at.get) == (
+        "rows of fragment 0 were deleted since version 1, at which it found those it deletes"
+    )
 
 
 def compact(dataset: lance.LanceDataset) -> None:

@@ -25,7 +25,7 @@ from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.intents import horizon_at
-from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -83,6 +83,14 @@ class PlanningContext:
         head = None if entry.branch is not None else self._snapshot.head(entry.table_id, None)
         is_head = head is not None and cache_key(head) == cache_key(entry)
         return self._manifests.load_head(entry) if is_head else self._manifests.load(entry)
+
+    def row_manifest(self, view: CatalogSnapshot, chain: ChainKey, version: int) -> ManifestFile | None:
+        """The manifest of a version of a chain in `view`; None if there is none, or it cannot be read."""
+        row = view.version_entry(*chain, version)
+        try:
+            return None if row is None else self.manifest(row)
+        except (NotFound, CorruptFile):
+            return None
 
     def is_adoptable(
         self, path: str, base: str, file: ManifestFile, below: ManifestFile | None, kept: Iterable[VersionEntry]

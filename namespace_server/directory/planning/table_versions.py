@@ -22,7 +22,7 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fragments import require_unshared
 from lance_core.transaction.heads import check_room
-from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.lineage import lineage_break, unseen_deletions
 from lance_core.transaction.reachable import new_fragments
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import DROPPED, TableEntry, VersionEntry
@@ -210,9 +210,12 @@ def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: Versi
         if operation.branch is None:
             raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: a Clone begins a chain")
         raise TableBranchAlreadyExistsError(f"{chain_name(operation)} exists, at version {head.version}")
-    below = builder.context.manifest(head)
+    below, view = builder.context.manifest(head), builder.view(operation.id)
+    chain = (operation.id, operation.branch)
     try:
-        reason = lineage_break(below, file)
+        reason = lineage_break(below, file) or unseen_deletions(
+            below, file, lambda version: builder.context.row_manifest(view, chain, version)
+        )
     except CorruptFile as error:
         reason = str(error)
     if reason is not None:

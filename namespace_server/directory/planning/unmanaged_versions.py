@@ -8,7 +8,7 @@ from itertools import islice
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.features import check_continuable
-from lance_core.transaction.lineage import has_fragments_of, lineage_break
+from lance_core.transaction.lineage import has_fragments_of, lineage_break, unseen_deletions
 from namespace_server.directory.manifests.stored_versions import FoundVersion, found_entry
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -34,12 +34,20 @@ def adopt_found(
     removed = frozenset() if branch is None else snapshot.removed_versions(branch_base(table.location, branch))
     head = snapshot.head(table.id, branch)
     below = None if head is None else context.manifest(head)
+
+    def known(version: int) -> ManifestFile | None:
+        return files.get(version) or context.row_manifest(snapshot, (table.id, branch), version)
+
     for scheme, file, e_tag in found:
         if below is not None and file.version <= below.version:
             continue
         if below is None and branch is None and file.version != 1:
             break
-        if below is not None and (file.version != below.version + 1 or lineage_break(below, file) is not None):
+        if below is not None and (
+            file.version != below.version + 1
+            or lineage_break(below, file) is not None
+            or unseen_deletions(below, file, known) is not None
+        ):
             break
         if (file.branch or None) != branch:
             break

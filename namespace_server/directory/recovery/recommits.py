@@ -16,7 +16,7 @@ from lance_core.errors import CorruptFile, InvalidTransaction, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
-from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.lineage import lineage_break, unseen_deletions
 from lance_core.transaction.readings import may_have_read, may_have_read_number
 from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
 from namespace_server.directory.manifests.manifest_reader import ManifestReader
@@ -76,10 +76,8 @@ class Recommits:
         views = [each for each in self._read(meant) if self._may_be_read(found, each)]
         if not views:
             row = snapshot.version_entry(*place, transaction.read_version)
-            if row is not None and self._read_row(found, row) is None:
-                raise InvalidTransaction(
-                    f"what it read as version {row.version} is not known: it was not that of the table, and is gone"
-                )
+            if row is not None:
+                self._check_read(found, row, place, snapshot)
             if transaction.HasField("restore"):
                 _check_restored(transaction.restore.version, transaction.read_version, others)
             return CommitTransaction(place[0], place[1], transaction)
@@ -105,6 +103,24 @@ class Recommits:
         if transaction.HasField("restore"):
             _check_restored(transaction.restore.version, trunk.version, others)
         return self._restated(found, view, trunk, place, snapshot)
+
+    def _check_read(self, found: Unmanaged, row: VersionEntry, place: ChainKey, snapshot: CatalogSnapshot) -> None:
+        """Raise `InvalidTransaction` unless a file's writer has read this row, and its deletions follow those of it."""
+        read = self._read_row(found, row)
+        if read is None:
+            raise InvalidTransaction(
+                f"what it read as version {row.version} is not known: it was not that of the table, and is gone"
+            )
+
+        def at(version: int) -> ManifestFile | None:
+            known = snapshot.version_entry(*place, version)
+            try:
+                return None if known is None else self._load(known)
+            except NotFound:
+                return None
+
+        if (reason := unseen_deletions(read, found.file, at)) is not None:
+            raise InvalidTransaction(reason)
 
     def _restated(
         self, found: Unmanaged, view: ManifestFile, trunk: Trunk, place: ChainKey, snapshot: CatalogSnapshot

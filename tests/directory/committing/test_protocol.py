@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from lance_namespace.errors import (
     ServiceUnavailableError,
 )
 
+from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
+from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.model.errors import BatchUnknown, CatalogBusy
 from tests.directory.breaking import T, is_flip, is_promotion, once, stage_by_uri
@@ -158,6 +161,44 @@ class TestP3Lineage:
 
         assert unmanaged
         assert broken.ids(T) == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize("by_path", [False, True])
+    def test_deletions_without_those_that_were_committed_since_are_not_taken_in(
+        self, tmp_path: Path, broken: Ground, by_path: bool
+    ) -> None:
+        """A stock writer that met another version 2 goes on from there: rows of the head's version 2 would be back."""
+        location = broken.root / broken.location(T)
+        aside = tmp_path / "aside"
+        shutil.copytree(location, aside)
+        lance.dataset(str(aside)).delete("id = 2")
+        lance.dataset(namespace_client=broken.namespace, table_id=T).delete("id = 1")
+        broken.catalog.sweep()
+        assert broken.ids(T) == [0, 2]
+        stale, head = (
+            parse_manifest_file((each / "_versions" / f"{2**64 - 3}.manifest").read_bytes())
+            for each in (aside, location)
+        )
+        assert stale.transaction is not None
+        assert head.transaction is not None
+        shutil.copytree(aside / "_deletions", location / "_deletions", dirs_exist_ok=True)
+        manifest, transaction = pb.Manifest(), pb.Transaction()
+        manifest.CopyFrom(head.manifest)
+        transaction.CopyFrom(stale.transaction)
+        manifest.version, transaction.read_version = 3, 2
+        manifest.fragments[0].deletion_file.CopyFrom(stale.manifest.fragments[0].deletion_file)
+        data = encode_manifest_file(manifest, transaction, None)
+        name = location / "_versions" / f"{2**64 - 4}.manifest{'' if by_path else '-' + transaction.uuid}"
+        name.write_bytes(data)
+
+        if by_path:
+            assert [each["version"] for each in broken.read("list_table_versions", id=T)["versions"]] == [1, 2]
+        else:
+            request = {"id": T, "version": 3, "manifest_path": str(name), "manifest_size": len(data)}
+            with pytest.raises(InvalidInputError, match=r"not built on version 2: rows of fragment 0.*reopen"):
+                broken.call("create_table_version", **request, naming_scheme="V2")
+
+        broken.catalog.sweep()
+        assert broken.again().ids(T) == [0, 2]
 
 
 class TestP6RemovalsWaitForPromotion:
