@@ -7,7 +7,6 @@ comes twice.
 
 from __future__ import annotations
 
-import fcntl
 import ipaddress
 import json
 import os
@@ -234,7 +233,7 @@ def _changing(environment: Mapping[str, str]) -> Iterator[dict[str, Login]]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor)
         before = _read(path)
         logins = dict(before)
         yield logins
@@ -242,6 +241,18 @@ def _changing(environment: Mapping[str, str]) -> Iterator[dict[str, Login]]:
             _write(path, logins)
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Wait until no other process has the file. It is free again once the descriptor is closed."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _read(path: Path) -> dict[str, Login]:

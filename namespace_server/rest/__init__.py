@@ -24,7 +24,10 @@ and answers become bytes.
     models          pydantic models: our additions to the published ones, query parameters
     responses       headers and bodies of successes
     errors          status and body of every failure
-    identity        API keys: `key_file` reads and writes them, `wrong_keys` bounds guesses
+    identity        who a request is from. API keys: `key_file` reads and writes them, `wrong_keys` bounds guesses
+    principals      identities, the issuers whose tokens say them, refusals
+    access_tokens   judges bearer tokens of OpenID Connect
+    issuer_keys     the keys of an issuer: found, kept, read again
     client_address  the address of the client of a request
     own_address     the address of this machine for others
     header_names    names of our headers

@@ -258,9 +258,10 @@ def test_an_interrupt_that_is_hidden_commits_nothing(
         yield from read(self, opened)
 
     monkeypatch.setattr(loading._Stream, "_rows", interrupted)
+    before = signal.getsignal(signal.SIGINT)
     assert invoke("load", f"t={here}", "--root", root).exit_code == 130
     assert len(rows(root)) == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def interrupted_at_the_commit(root: str, directory: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> Any:

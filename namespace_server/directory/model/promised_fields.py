@@ -84,6 +84,5 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "undrop_table": frozenset({"context", "id", "identity", "new_id", "tombstone_id"}),
     "unpin_catalog_version": frozenset({"context", "identity", "name"}),
     "update_table_tag": frozenset({"branch", "context", "id", "identity", "tag", "version"}),
-    "who_am_i": frozenset({"context", "identity"}),
 }
 """By the names of the operations."""
