@@ -8,8 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from namespace_client import Catalog
 from tests.cli.commands import invoke
 from tests.documentation.pages import REPOSITORY, commands, literals
 from tests.server.servers import ServerProcess, send
+from tests.waiting import until
 
 GUIDE = REPOSITORY / "docs" / "guide"
 PRODUCTION, BACKUP, RUNNING, MONITORING, DEPLOYMENT = (
@@ -203,19 +203,12 @@ def test_keys_are_rotated_while_the_server_runs(site: Site) -> None:
     site.places[WRITTEN_DIGEST] = digest[:12]
     new = site.type(add).strip()
     assert site.type(listed).count("ann ") == 2
-    until(lambda: site.asked("GET", "/v1/table", new) == 200)
+    until(lambda: site.asked("GET", "/v1/table", new) == 200, 30)
     assert site.asked("GET", "/v1/table") == 200
     site.type(remove)
-    until(lambda: site.asked("GET", "/v1/table") == 401)
+    until(lambda: site.asked("GET", "/v1/table") == 401, 30)
     assert site.asked("GET", "/v1/table", new) == 200
     assert digest[:12] not in site.type(listed)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.slow

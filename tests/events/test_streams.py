@@ -20,6 +20,7 @@ import pytest
 from namespace_server.answer import Answer
 from namespace_server.rest import following
 from tests.events.following import STREAM, Followed, followed
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +35,6 @@ def refused(server: Followed, headers: dict[str, str] | None = None, **query: ob
     answer = server.http.get("/v1/catalog/events", params={k: str(v) for k, v in query.items()}, headers=headers)
     body = answer.json()
     return answer.status_code, body["code"], body["error"]
-
-
-def until(condition: object, seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class TestAnswers:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.access_log import AccessLog, LoggedRequest
 from namespace_server.rest.identity import Authenticator
 from tests.running import serving
+from tests.waiting import until
 
 
 class Disk(io.RawIOBase):
@@ -53,13 +53,6 @@ def entry(name: str) -> LoggedRequest:
     return LoggedRequest(time.time(), "GET", "/v1/table", 200, 0.001, None, "7", name, "192.0.2.1")
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def ids(data: bytes) -> list[str]:
     return [json.loads(line)["request_id"] for line in data.splitlines()]
 
@@ -86,9 +79,9 @@ def test_a_full_disk_is_waited_for() -> None:
     log.start()
     for number in range(3000):
         log.add(entry(str(number)))
-    until(lambda: disk.tries > 2)
+    until(lambda: disk.tries > 2, 20)
     disk.room = 100_037  # ends in the middle of a line
-    until(lambda: not disk.room)
+    until(lambda: not disk.room, 20)
     disk.room = 1 << 30
     for number in range(3000, 3020):
         log.add(entry(str(number)))

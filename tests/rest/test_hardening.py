@@ -10,7 +10,6 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from namespace_server.rest.middleware import local_hosts
 from namespace_server.serving import ServingOptions
 from tests.directory.releases import make_newer
 from tests.rest.conftest import EchoCatalog, RunningServer
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +202,7 @@ class TestSizes:
         held = [connect(server) for _ in range(2)]
         for connection in held:
             connection.sendall(head + b" " * 999_000)
-        wait_until(lambda: not _accepts(server, 1_000_000))
+        until(lambda: not _accepts(server, 1_000_000), 20)
         with connect(server) as connection:
             connection.sendall(head + b" " * 999_000)
             status, body = answer(connection)
@@ -210,7 +210,7 @@ class TestSizes:
         assert "nothing was done" in body["error"]
         for connection in (*held, *announced):
             connection.close()
-        wait_until(lambda: _accepts(server, 1_000_000))
+        until(lambda: _accepts(server, 1_000_000), 20)
 
 
 class TestTimes:
@@ -489,7 +489,7 @@ class TestReadiness:
             refused = httpx.get(f"{url}/health/ready")
             assert (refused.status_code, refused.json()["code"]) == (503, 17)
         released.set()
-        wait_until(lambda: httpx.get(f"{url}/health/ready").status_code == 200)
+        until(lambda: httpx.get(f"{url}/health/ready").status_code == 200, 20)
 
     def test_a_call_that_storage_does_not_answer_is_told(
         self, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -568,13 +568,6 @@ def http_status(connection: socket.socket) -> int:
     response = http.client.HTTPResponse(connection)
     response.begin()
     return response.status
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.05)
 
 
 def _accepts(server: RunningServer, length: int) -> bool:

@@ -7,9 +7,7 @@ import json
 import logging
 import os
 import threading
-import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 from lance_namespace.errors import UnauthenticatedError
 
 from namespace_server.rest.identity import Authenticator, KeyRing
+from tests.waiting import until
 
 HASHED = "sha256:" + hashlib.sha256(b"second-key").hexdigest()
 KEYS = {"first-key": "ann", HASHED: "bob"}
@@ -211,11 +210,11 @@ class TestKeysFile:
         authenticator.start()
         try:
             path.write_text("SECRETKEY4")
-            until(lambda: "malformed TOML" in caplog.text)
+            until(lambda: "malformed TOML" in caplog.text, 30)
             other = path.with_name("new")
             other.write_text('"key-of-bob" = "bob"\n')
             other.replace(path)
-            until(lambda: asked(authenticator, "key-of-bob") == "bob")
+            until(lambda: asked(authenticator, "key-of-bob") == "bob", 30)
         finally:
             authenticator.stop()
         assert asked(authenticator, "key-of-ann") is None
@@ -231,13 +230,6 @@ class TestKeysFile:
                 file.write(path.read_text().replace("key-of-ann", "key-of-bob"))
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
             authenticator.reload_soon()
-            until(lambda: asked(authenticator, "key-of-bob") == "ann")
+            until(lambda: asked(authenticator, "key-of-bob") == "ann", 30)
         finally:
             authenticator.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
