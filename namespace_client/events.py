@@ -204,7 +204,7 @@ class EventFeed:
         """Where to begin: where the cursor is, or at the newest version. A cursor that is new is put there."""
         if self._cursor_name is None:
             return self._access.events(None).last
-        known = next((each.version for each in self._access.cursors() if each.name == self._cursor_name), None)
+        known = _version_of(self._access, self._cursor_name)
         if known is None:
             known = self._access.events(None).last
             _move(self._access, CursorAdvance(self._cursor_name, known))
@@ -263,13 +263,18 @@ class _CursorPosition:
 
     def _found(self, sent: int) -> int:
         """Where it is after a move whose outcome is not known."""
-        found = next((each.version for each in self._access.cursors() if each.name == self._name), None)
+        found = _version_of(self._access, self._name)
         if found not in {self._at, sent}:
             raise IncompatibleConflict(
                 f"cursor {self._name}: expected it at catalog version {self._at} or {sent}, found it at {found}",
                 code=ErrorCode.CONCURRENT_MODIFICATION,
             )
         return self._at if found == self._at else sent
+
+
+def _version_of(access: CatalogAccess, name: str) -> int | None:
+    """The catalog version at which a cursor is, None if there is none of that name."""
+    return next((each.version for each in access.cursors() if each.name == name), None)
 
 
 def _move(access: CatalogAccess, advance: CursorAdvance) -> None:

@@ -63,11 +63,8 @@ def oldest_to_keep(
     kept = [version for version in versions if version.number >= before]
     counted = kept[-settings.catalog_count :]
     oldest = counted[0].number if counted else before
-    written = latest_times([version.meta.last_modified for version in kept], now)
-    for version, superseded in zip(kept, written[1:], strict=False):
-        if now - superseded < settings.catalog_age:
-            return min(oldest, version.number)
-    return oldest
+    young = _first_superseded(kept, now, settings.catalog_age)
+    return oldest if young is None else min(oldest, young)
 
 
 def oldest_for_cursors(
@@ -81,13 +78,15 @@ def oldest_for_cursors(
     if not kept:
         return before
     newest = kept[-1].number
+    young = _first_superseded(kept, now, settings.cursors_age)
+    return max(newest if young is None else young, newest + 1 - settings.cursors_count)
+
+
+def _first_superseded(kept: Sequence[CatalogVersionFile], now: datetime, within: timedelta) -> int | None:
+    """The lowest version that was superseded less than `within` ago, by the store's dates; None if none was."""
     written = latest_times([version.meta.last_modified for version in kept], now)
-    young = (
-        version.number
-        for version, superseded in zip(kept, written[1:], strict=False)
-        if now - superseded < settings.cursors_age
-    )
-    return max(next(young, newest), newest + 1 - settings.cursors_count)
+    pairs = zip(kept, written[1:], strict=False)
+    return next((version.number for version, superseded in pairs if now - superseded < within), None)
 
 
 def kept_for_cursors(snapshot: CatalogSnapshot, lowest: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Events: each catalog version as one CloudEvent, made of what its own files tell.
+"""Events: each catalog version as one CloudEvent, made of its own files alone.
 
 An event is the same whoever makes it, and whenever: it depends on the version alone, not on the newest one, and not on
 who committed it. So it may be made again after any crash, and its `id` says whether it was seen.
@@ -34,8 +34,8 @@ _BEGINNING: Final = "Clone"
 
 
 @dataclass(frozen=True, slots=True)
-class ToldVersion:
-    """What a catalog version tells of itself.
+class VersionContent:
+    """The content of a catalog version, from its own files.
 
     `identity` is that of the catalog. `batches` and `adopted` are as in the list of catalog versions. `records` are
     those that it put.
@@ -60,21 +60,21 @@ class ToldVersion:
         return "cursors" if moves_cursors else "committed"
 
 
-def cloud_event(told: ToldVersion) -> Body:
+def cloud_event(content: VersionContent) -> Body:
     """The event of a catalog version (CloudEvents 1.0, in the JSON format). Its fields are always in the same order."""
-    data: Body = {"catalog_version": told.version, "kind": told.kind, "batches": list(told.batches)}
-    if told.adopted:
-        data["adopted"] = list(told.adopted)
-    data["tables"] = _tables(told)
-    moment = datetime.fromtimestamp(told.timestamp_ms / 1_000, UTC)
+    data: Body = {"catalog_version": content.version, "kind": content.kind, "batches": list(content.batches)}
+    if content.adopted:
+        data["adopted"] = list(content.adopted)
+    data["tables"] = _tables(content)
+    moment = datetime.fromtimestamp(content.timestamp_ms / 1_000, UTC)
     return {
         "specversion": "1.0",
-        "id": f"{told.identity}/{told.version}",
-        "source": f"urn:uuid:{told.identity}",
-        "type": f"{_TYPE}{told.kind}",
-        "subject": f"catalog/versions/{told.version}",
+        "id": f"{content.identity}/{content.version}",
+        "source": f"urn:uuid:{content.identity}",
+        "type": f"{_TYPE}{content.kind}",
+        "subject": f"catalog/versions/{content.version}",
         "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "sequence": str(told.version).zfill(_DIGITS),
+        "sequence": str(content.version).zfill(_DIGITS),
         "datacontenttype": "application/json",
         "data": data,
     }
@@ -90,10 +90,10 @@ def _moves_cursors(batch: Body) -> bool:
     )
 
 
-def _tables(told: ToldVersion) -> list[Body]:
+def _tables(content: VersionContent) -> list[Body]:
     """The tables that got versions or were dropped, each chain once, with its versions before and after."""
     found: dict[tuple[tuple[str, ...], str | None], dict[str, Any]] = {}
-    for change in _published(told):
+    for change in _published(content):
         table_id, branch, version = tuple(change["id"]), change.get("branch"), change["version"]
         begins = change.get("change") == _BEGINNING or version <= 1
         seen = found.get((table_id, branch))
@@ -106,7 +106,7 @@ def _tables(told: ToldVersion) -> list[Body]:
         rows, before = change.get("rows"), seen.get("rows")
         seen["rows"] = None if rows is None or before is None else before + rows
     tables = [{key: value for key, value in each.items() if value is not None} for each in found.values()]
-    dropped = (party for record in told.records if record.state == DROPPED for party in record.participants)
+    dropped = (party for record in content.records if record.state == DROPPED for party in record.participants)
     tables += [
         {"id": list(party.table_id), **({"before": party.version} if party.version else {}), "dropped": True}
         for party in dropped
@@ -114,11 +114,11 @@ def _tables(told: ToldVersion) -> list[Body]:
     return tables
 
 
-def _published(told: ToldVersion) -> Iterable[Mapping[str, Any]]:
+def _published(content: VersionContent) -> Iterable[Mapping[str, Any]]:
     """The versions of tables that it published and adopted."""
-    for batch in told.batches:
+    for batch in content.batches:
         operations = batch.get("operations")
         for each in operations if isinstance(operations, list) else ():
             if each.get("operation") in _PUBLISHING and "version" in each and "id" in each:
                 yield each
-    yield from told.adopted
+    yield from content.adopted

@@ -10,7 +10,7 @@ from lance_namespace.errors import InvalidInputError
 from namespace_server.directory.manifest_table.history import CatalogStep
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.errors import HistoryGone
-from namespace_server.directory.model.events import ToldVersion, cloud_event
+from namespace_server.directory.model.events import VersionContent, cloud_event
 from namespace_server.directory.model.history import Body, outline_of_record
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import cursor_json
@@ -42,7 +42,7 @@ def list_catalog_events(context: ReadContext, request: Request) -> Body:
     if since < snapshot.version and since + 1 < snapshot.collector.oldest:
         raise HistoryGone(since, snapshot.collector.oldest)
     for step in context.catalog.table.versions_after(since, snapshot, limit):
-        event = cloud_event(_told(step))
+        event = cloud_event(_content(step))
         events.append(event)
         last, size = step.entry.version, size + len(orjson.dumps(event))
         if size >= _PAGE_BYTES:
@@ -68,7 +68,7 @@ def list_cursors(context: ReadContext, _request: Request) -> Body:
     }
 
 
-def _told(step: CatalogStep) -> ToldVersion:
+def _content(step: CatalogStep) -> VersionContent:
     entry = step.entry
     records = {record.batch_uuid: record for record in step.records}
     batches: list[Body] = []
@@ -77,7 +77,7 @@ def _told(step: CatalogStep) -> ToldVersion:
         if outline is None:  # of an earlier release
             outline = outline_of_record(records[uid]) if uid in records else {}
         batches.append({"transaction_id": uid, **({} if message is None else {"message": message}), **outline})
-    return ToldVersion(
+    return VersionContent(
         entry.version,
         entry.timestamp_ms,
         entry.identity,

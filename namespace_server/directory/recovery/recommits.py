@@ -114,10 +114,7 @@ class Recommits:
 
         def at(version: int) -> ManifestFile | None:
             known = snapshot.version_entry(*place, version)
-            try:
-                return None if known is None else self._load(known)
-            except NotFound:
-                return None
+            return None if known is None else self._load_if_there(known)
 
         if (reason := unseen_deletions(read, found.file, at)) is not None:
             raise InvalidTransaction(reason)
@@ -157,11 +154,8 @@ class Recommits:
         transaction = found.file.transaction
         if transaction is None or not may_be_on(found.item, row):
             return None
-        try:
-            file = self._load(row)
-        except NotFound:
-            return None
-        if not may_have_read(transaction, file):
+        file = self._load_if_there(row)
+        if file is None or not may_have_read(transaction, file):
             return None
         is_next = row.version == found.file.version - 1
         return None if is_next and lineage_break(file, found.file) is not None else file
@@ -222,6 +216,12 @@ class Recommits:
 
     def _read(self, items: Sequence[QuarantinedFile]) -> list[Unmanaged]:
         return [Unmanaged(*each) for each in self._reader.quarantine.read(items)]
+
+    def _load_if_there(self, row: VersionEntry) -> ManifestFile | None:
+        try:
+            return self._load(row)
+        except NotFound:
+            return None
 
     def _load(self, row: VersionEntry) -> ManifestFile:
         return parse_manifest_file(self._reader.read(row), expected_version=row.version, lazily=True)
