@@ -14,6 +14,7 @@ from enum import Enum
 from typing import ClassVar, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.access.subjects import Subject
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import NoteChange
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
@@ -474,7 +475,7 @@ class Batch:
     `uuid` names the batch for ever; it is the `transaction_id` of the answer. `request_hash` is the SHA-256 (hex) of
     the request, which distinguishes a repeated request from another one under the same idempotency key (A1).
     One that is `movable` may end as `CommittedElsewhere`. `accepted_at` is the time, by `elapsed_clock`, at which its
-    request was read.
+    request was read. `subject` is who it is judged for, where grants are in force; None is the operator, who is not.
     """
 
     uuid: str
@@ -485,3 +486,4 @@ class Batch:
     message: str | None = None
     movable: bool = False
     accepted_at: float = field(default_factory=elapsed_clock, compare=False)
+    subject: Subject | None = None
