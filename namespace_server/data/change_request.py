@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from namespace_server.attempts import Origin
 from table_data.batch_operations import Result
 from table_data.requests.table_requests import TableRequest
 
@@ -17,10 +18,14 @@ RowsDigest = Callable[[], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal of a request, and the key by which a repetition of it is known. None where there is none."""
+    """The principal of a request, and the key by which a repetition of it is known. None where there is none.
+
+    `origin` is where it came from; None for work in this process.
+    """
 
     principal: str | None = None
     idempotency_key: str | None = None
+    origin: Origin | None = field(default=None, compare=False)
 
 
 ANONYMOUS: Final = Caller()

@@ -126,4 +126,4 @@ def change_batch(record: ChangeRecord, operations: tuple[Operation, ...]) -> Bat
     name = str(uuid.uuid4())
     key, principal = record.caller.idempotency_key, record.caller.principal
     asked = name if key is None else request_hash(record.operation, record.request)
-    return Batch(name, operations, asked, key, principal, record.message)
+    return Batch(name, operations, asked, key, principal, record.message, origin=record.caller.origin)

@@ -14,6 +14,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
 from namespace_server.answer import Answer
+from namespace_server.attempts import Origin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
@@ -191,6 +192,7 @@ class JsonCatalog:
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
+        origin: Origin | None = None,
     ) -> Call[Answer]:
         """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
         if idempotency_key is not None:
@@ -204,6 +206,7 @@ class JsonCatalog:
             idempotency_key=idempotency_key,
             principal=principal,
             message=context.get("message"),
+            origin=origin,
         )
         answer = _ANSWERS.get(operation, answers.answer_operation)
         return Call(batch, answer, operation == DeclareTable.name and _vends(batch))
@@ -238,7 +241,13 @@ class JsonCatalog:
         return found
 
     def change(
-        self, operation: str, request: Request, *, principal: str | None = None, idempotency_key: str | None = None
+        self,
+        operation: str,
+        request: Request,
+        *,
+        principal: str | None = None,
+        idempotency_key: str | None = None,
+        origin: Origin | None = None,
     ) -> Answer:
         """Make a change, one of `CHANGES`, that writes or removes files beside the catalog.
 
@@ -250,7 +259,7 @@ class JsonCatalog:
             check_idempotency_key(idempotency_key)
         asked = None if idempotency_key is None else request_hash(operation, request)
         context = ChangeContext(
-            self.catalog, self._rules.limits, principal, notes.get("message"), idempotency_key, asked
+            self.catalog, self._rules.limits, principal, notes.get("message"), idempotency_key, asked, origin
         )
         try:
             return make_once(context, operation, request)

@@ -17,6 +17,7 @@ from namespace_server.data.request_checks import present
 from namespace_server.rest.errors import ServerReadOnly
 from namespace_server.rest.header_names import CATALOG_VERSION, DATABASE, DATABASE_PREFIX, IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
+from namespace_server.rest.origins import origin_of
 from namespace_server.rest.principals import KeysNeeded, RequestIdentity
 from namespace_server.rest.request.body import (
     LARGE_BODY,
@@ -146,7 +147,7 @@ class Exchange:
 
     @property
     def caller(self) -> Caller:
-        """The principal and the idempotency key of a change; every change asks for it first.
+        """The principal, the idempotency key and the origin of a change; every change asks for it first.
 
         From then on an error that was not foreseen leaves the outcome unknown (`outcome_of`). Raises `ServerReadOnly`
         (17) if the server takes no changes, `InvalidInputError` (13), also for a catalog version: changes are of the
@@ -160,7 +161,7 @@ class Exchange:
                 f"{CATALOG_VERSION.decode()}: expected with a read, found with a change; assert_table_version in a "
                 "batch names the version that a change is built on"
             )
-        return Caller(self.principal, read_idempotency_key(self.headers))
+        return Caller(self.principal, read_idempotency_key(self.headers), origin_of(self.scope))
 
     @property
     def read_point(self) -> ReadPoint:

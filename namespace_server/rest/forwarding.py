@@ -47,6 +47,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 from yarl import URL
 
+from namespace_server.attempts import Origin
 from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
@@ -57,10 +58,12 @@ from namespace_server.rest.header_names import (
     ANSWERED_BY,
     CATALOG_VERSION,
     FORWARDED_TO,
+    HANDED_ORIGIN,
     IDEMPOTENCY_KEY,
     PEER_CHALLENGE,
     PEER_RESPONSE,
 )
+from namespace_server.rest.origins import read_origin, write_origin
 
 _log = logging.getLogger(__name__)
 
@@ -148,6 +151,10 @@ class Forwarding:
             return (own,)
         return own, (PEER_RESPONSE, self._secret.response(self.this.instance, challenge.decode()).encode())
 
+    def origin_told(self, header: bytes) -> Origin | None:
+        """What another server says of where a change came from; None without its proof."""
+        return read_origin(header, self._secret, self.this.instance)
+
     def was_handed(self) -> None:
         """Note that another server forwarded a change to this one."""
         self._peers.was_handed()
@@ -203,6 +210,8 @@ class Forwarding:
         given: Mapping[bytes, bytes] = scope["header_map"]
         kept = {name.decode(): given[name].decode() for name in _FORWARDED_HEADERS if name in given}
         own = {FORWARDED_TO.decode(): peer.instance, IDEMPOTENCY_KEY.decode(): caller.idempotency_key or ""}
+        if caller.origin is not None:
+            own[HANDED_ORIGIN.decode()] = write_origin(caller.origin, self._secret, peer.instance)
         return _Asked(URL(peer.url + quote(target, safe=_ASCII), encoded=True), {**kept, **own}, body)
 
     async def _ask(self, peer: Peer, asked: _Asked) -> Response:

@@ -13,6 +13,8 @@ ANSWERED_BY: Final = b"x-lance-answered-by"
 PEER_CHALLENGE: Final = b"x-lance-peer-challenge"
 PEER_RESPONSE: Final = b"x-lance-peer-response"
 """The challenge with which another server asks this process for a proof of the secret, and the proof."""
+HANDED_ORIGIN: Final = b"x-lance-origin"
+"""Where a change came from that is handed over: address, user agent and request id, with a proof of the secret."""
 TABLE_VERSION: Final = b"x-lancedb-version"
 LEAST_VERSION: Final = b"x-lancedb-min-read-version"
 """Lancedb's names for the version that a read has read, and for the one that it must not be older than."""
@@ -32,13 +34,14 @@ SINGLE: Final = (
     IDEMPOTENCY_KEY,
     FORWARDED_TO,
     PEER_CHALLENGE,
+    HANDED_ORIGIN,
     LEAST_VERSION,
     LAST_EVENT_ID,
     DATABASE,
     DATABASE_PREFIX,
 )
 """Headers of which a request may not have two that differ: a proxy in front might go by another one of them."""
-OURS: Final = frozenset({CATALOG_VERSION, FORWARDED_TO, ANSWERED_BY, PEER_CHALLENGE, PEER_RESPONSE})
+OURS: Final = frozenset({CATALOG_VERSION, FORWARDED_TO, ANSWERED_BY, PEER_CHALLENGE, PEER_RESPONSE, HANDED_ORIGIN})
 """All headers whose names begin with `x-lance-`. Another one asks for something that nothing here does."""
 UNSERVED: Final = frozenset(
     {

@@ -6,7 +6,7 @@ import ipaddress
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -51,8 +51,8 @@ class RequestContext:
     A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. So does
     the name of this process with a change that another server handed to it. Of a header that is there more than once
     the last one counts. Leaves in the scope for the others: `header_map`, the headers by their lower-case names,
-    `client_address`, and
-    once the answer has begun `response_start`, the message that began it. The router leaves the `operation`.
+    `client_address` and `request_id`, and once the answer has begun `response_start`, the message that began it. The
+    router leaves the `operation`.
     """
 
     def __init__(self, app: ASGIApp, service: CatalogService, addresses: ClientAddresses) -> None:
@@ -69,7 +69,11 @@ class RequestContext:
         scope["header_map"] = headers
         scope["client_address"] = self._addresses.of(scope)
         request_id = self._request_id(headers)
-        of_peer = self._service.answer_to_peer(headers) if FORWARDED_TO in headers else ()
+        scope["request_id"] = request_id.decode()
+        of_peer: Sequence[tuple[bytes, bytes]] = ()
+        if FORWARDED_TO in headers:
+            of_peer = self._service.answer_to_peer(headers)
+            scope["handed_origin"] = self._service.origin_from_peer(headers)
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -88,7 +92,7 @@ class RequestContext:
         if metrics is not None:
             metrics.request(scope.get("operation", "unmatched"), _status(scope), seconds)
         if log is not None:
-            log.add(_access(scope, seconds, request_id))
+            log.add(_access(scope, seconds))
 
     def _request_id(self, headers: Headers) -> bytes:
         given = headers.get(REQUEST_ID)
@@ -103,7 +107,7 @@ def _status(scope: Scope) -> int:
     return status
 
 
-def _access(scope: Scope, seconds: float, request_id: bytes) -> LoggedRequest:
+def _access(scope: Scope, seconds: float) -> LoggedRequest:
     start = scope.get("response_start", {})
     version = dict(start.get("headers", ())).get(CATALOG_VERSION)
     return LoggedRequest(
@@ -114,7 +118,7 @@ def _access(scope: Scope, seconds: float, request_id: bytes) -> LoggedRequest:
         seconds,
         scope.get("principal"),
         None if version is None else version.decode(),
-        request_id.decode(),
+        scope["request_id"],
         scope["client_address"],
         scope.get("key_digest"),
         *scope.get("problem", ()),

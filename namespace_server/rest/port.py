@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.answer import Answer
+from namespace_server.attempts import Origin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.port import CommittedChange, TableCatalog
@@ -76,6 +77,7 @@ class CatalogPort(Protocol):
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
+        origin: Origin | None = None,
     ) -> Call[Answer]:
         """Check the form of a change; no I/O. Raises `InvalidInputError`."""
         ...
@@ -99,6 +101,7 @@ class CatalogPort(Protocol):
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,
+        origin: Origin | None = None,
     ) -> Answer:
         """Make a change that also writes or removes files beside the catalog. Blocking and thread-safe.
 

@@ -15,6 +15,7 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 from starlette.types import Scope
 
 from namespace_server.answer import Answer
+from namespace_server.attempts import Origin
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
@@ -32,7 +33,7 @@ from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.errors import Misdirected
 from namespace_server.rest.event_streams import EventStreams
-from namespace_server.rest.header_names import FORWARDED_TO, PEER_CHALLENGE
+from namespace_server.rest.header_names import FORWARDED_TO, HANDED_ORIGIN, PEER_CHALLENGE
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
@@ -234,7 +235,9 @@ class CatalogService:
 
         def prepare() -> Call[Answer]:
             key, principal = caller.idempotency_key, caller.principal
-            call = self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
+            call = self.namespace.prepare(
+                operation, body.decode(), idempotency_key=key, principal=principal, origin=caller.origin
+            )
             if movable and self._forwarding is not None:
                 call = replace(call, batch=replace(call.batch, movable=True))
             return call
@@ -247,6 +250,11 @@ class CatalogService:
         if addressee is None or self._forwarding is None or not self._forwarding.is_addressed(addressee):
             return ()
         return self._forwarding.identify(headers.get(PEER_CHALLENGE))
+
+    def origin_from_peer(self, headers: Headers) -> Origin | None:
+        """Where a change came from that another server hands to this process, if that says so and proves itself."""
+        told = headers.get(HANDED_ORIGIN)
+        return None if told is None or self._forwarding is None else self._forwarding.origin_told(told)
 
     def forwarding_of(self, headers: Headers) -> Forwarding | None:
         """How a change may be handed to another server; None for one that was handed to this one.
@@ -275,7 +283,14 @@ class CatalogService:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
         request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
         key, principal = caller.idempotency_key, caller.principal
-        work = partial(self.namespace.change, operation, request, principal=principal, idempotency_key=key)
+        work = partial(
+            self.namespace.change,
+            operation,
+            request,
+            principal=principal,
+            idempotency_key=key,
+            origin=caller.origin,
+        )
         return await asyncio.get_running_loop().run_in_executor(self._writers, copy_context().run, work)
 
     async def ready(self) -> int:

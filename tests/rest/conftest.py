@@ -14,6 +14,7 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
 from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
+from namespace_server.attempts import Origin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -127,6 +128,7 @@ class EchoCatalog:
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
+        origin: Origin | None = None,
     ) -> EchoCall:
         self.prepared.release()
         return EchoCall(operation, request, idempotency_key, principal, f"batch-{request.get('id')}")
@@ -169,6 +171,7 @@ class EchoCatalog:
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,
+        origin: Origin | None = None,
     ) -> Answer:
         if self.failure is not None:
             raise self.failure

@@ -52,6 +52,14 @@ class PeerSecret:
         """The proof that this process has the secret now: the answer to a challenge, which is never used twice."""
         return self._digest("response", instance, challenge)
 
+    def origin_proof(self, instance: str, text: str) -> str:
+        """The proof that a process with this secret tells the process `instance` where a change came from."""
+        return self._digest("origin", instance, text)
+
+    def is_origin_proof(self, proof: str, instance: str, text: str) -> bool:
+        """Whether `proof` is such a proof."""
+        return hmac.compare_digest(proof.encode(), self.origin_proof(instance, text).encode())
+
     def _digest(self, *parts: str) -> str:
         return hmac.new(self._key, "\n".join(parts).encode(), "sha256").hexdigest()
 

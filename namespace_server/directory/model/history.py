@@ -27,6 +27,9 @@ from namespace_server.directory.model.operations import (
 MOST_OPERATIONS: Final = 200
 """Operations of one batch that are listed. Their number counts all."""
 
+PRIVATE: Final = ("origin", "granted")
+"""Fields of the outline of a batch that are for auditors alone: no list of versions and no event has them."""
+
 Body = dict[str, object]
 Made = tuple[VersionEntry, str | None, int | None]
 """A version that a batch publishes, the name of the Lance operation that made it, and by how many rows it is larger."""
@@ -54,6 +57,8 @@ def outline_of(batch: Batch, made: Iterable[Made]) -> Body:
     waiting = list(made)
     operations = [each for each in batch.operations if not isinstance(each, AssertTableVersion | KeepAnswer)]
     outline: Body = {} if batch.principal is None else {"principal": batch.principal}
+    if batch.origin is not None:
+        outline["origin"] = batch.origin.as_json()
     outline["num_operations"] = len(operations)
     outline["operations"] = [_operation(each, waiting) for each in operations[:MOST_OPERATIONS]]
     return outline
@@ -70,6 +75,11 @@ def outline_of_record(record: RecordEntry) -> Body:
     if len(names) == 1 and published:
         return outline | {"operations": [{"operation": names[0], **each} for each in published]}
     return outline | {"operations": [{"operation": name} for name in names] + [dict(each) for each in published]}
+
+
+def without_private(outline: Mapping[str, object]) -> Body:
+    """The outline of a batch as all may read it who read the history."""
+    return {name: value for name, value in outline.items() if name not in PRIVATE}
 
 
 def adopted_version(entry: VersionEntry) -> Body:

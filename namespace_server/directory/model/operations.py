@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.access.subjects import Subject
+from namespace_server.attempts import Origin
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import NoteChange
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
@@ -476,6 +477,7 @@ class Batch:
     the request, which distinguishes a repeated request from another one under the same idempotency key (A1).
     One that is `movable` may end as `CommittedElsewhere`. `accepted_at` is the time, by `elapsed_clock`, at which its
     request was read. `subject` is who it is judged for, where grants are in force; None is the operator, who is not.
+    `origin` is where its request came from; None for work in this process.
     """
 
     uuid: str
@@ -487,3 +489,4 @@ class Batch:
     movable: bool = False
     accepted_at: float = field(default_factory=elapsed_clock, compare=False)
     subject: Subject | None = None
+    origin: Origin | None = field(default=None, compare=False)

@@ -21,7 +21,7 @@ from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.collector_rows import IntendedChain
 from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
-from namespace_server.directory.model.history import outline_of_record
+from namespace_server.directory.model.history import outline_of_record, without_private
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.request_fields import Request
@@ -169,15 +169,24 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
 
 def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     """Ours: the kept catalog versions, newest first, with the batches that each committed."""
+    return _versions(context, request, without_private)
+
+
+def list_audited_versions(context: ReadContext, request: Request) -> Body:
+    """Ours: the same with where each batch came from, for auditors. Who is one is decided by the caller of this."""
+    return _versions(context, request, dict)
+
+
+def _versions(context: ReadContext, request: Request, told: Callable[[Body], Body]) -> Body:
     last = request_fields.page_position(request, "a catalog version")
     before = context.snapshot.version + 1 if last is None else last
     wanted = 100 if request_fields.page_size(request) is None else context.page_size(request)
     history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
-    versions = [_historic(context, entry) for entry in history[:wanted]]
+    versions = [_historic(context, entry, told) for entry in history[:wanted]]
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
 
 
-def _historic(context: ReadContext, entry: CatalogHistoryEntry) -> Body:
+def _historic(context: ReadContext, entry: CatalogHistoryEntry, told: Callable[[Body], Body]) -> Body:
     batches: list[Body] = []
     for uid, message in entry.batches:
         batch: Body = {"transaction_id": uid, **({"message": message} if message is not None else {})}
@@ -185,7 +194,7 @@ def _historic(context: ReadContext, entry: CatalogHistoryEntry) -> Body:
         if outline is None:
             record = context.snapshot.record(uid)
             outline = {} if record is None else outline_of_record(record)
-        batches.append(batch | outline)
+        batches.append(batch | told(outline))
     described: Body = {"version": entry.version, "timestamp_millis": entry.timestamp_ms, "batches": batches}
     if entry.outline.adopted:
         described["adopted"] = list(entry.outline.adopted)

@@ -11,7 +11,7 @@ from namespace_server.directory.manifest_table.history import CatalogStep
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.errors import HistoryGone
 from namespace_server.directory.model.events import VersionContent, cloud_event
-from namespace_server.directory.model.history import Body, outline_of_record
+from namespace_server.directory.model.history import Body, outline_of_record, without_private
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import cursor_json
 from namespace_server.directory.reading.read_context import ReadContext
@@ -76,7 +76,9 @@ def _content(step: CatalogStep) -> VersionContent:
         outline = entry.outline.batches.get(uid)
         if outline is None:  # of an earlier release
             outline = outline_of_record(records[uid]) if uid in records else {}
-        batches.append({"transaction_id": uid, **({} if message is None else {"message": message}), **outline})
+        batches.append(
+            {"transaction_id": uid, **({} if message is None else {"message": message}), **without_private(outline)}
+        )
     return VersionContent(
         entry.version,
         entry.timestamp_ms,

@@ -14,6 +14,7 @@ from typing import Final
 
 from lance_core.errors import CorruptFile, StorageError, StorageUnknown
 from namespace_server.answer import Answer
+from namespace_server.attempts import Origin
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.directory.model.limits import Limits
@@ -38,6 +39,7 @@ class ChangeContext:
     message: str | None = None
     idempotency_key: str | None = None
     request_hash: str | None = None
+    origin: Origin | None = None
 
     def commit(self, operation: Operation) -> Recorded:
         """Commit an operation as a batch of its own. Raises the namespace error that is its verdict."""
@@ -68,6 +70,7 @@ class ChangeContext:
             idempotency_key=self.idempotency_key,
             principal=self.principal,
             message=self.message,
+            origin=self.origin,
         )
 
 
