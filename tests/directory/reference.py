@@ -9,6 +9,9 @@ from dataclasses import replace
 
 import orjson
 
+from namespace_server.access.grants import ACCESS_ID, AccessEntry, GrantEntry, MembershipEntry
+from namespace_server.access.policy import AccessPolicy
+from namespace_server.access.subjects import Grantee, Privilege, Subject
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
     NEVER_COLLECTED,
@@ -112,6 +115,20 @@ class ReferenceCatalog:
         assert isinstance(before, CollectorEntry)
         return CollectorEntry(before.horizon + self.random.randrange(99), before.oldest, self.uuid(), 7)
 
+    def access(self) -> list[Entry]:
+        """Grants, mostly none; in force from some change on."""
+        choice, to = self.random.random(), Grantee("principal", self.random.choice(NAMES))
+        if choice < 0.03:
+            return [AccessEntry("principal", 7)]
+        if choice < 0.1:
+            return [MembershipEntry(self.random.choice(NAMES), to, "principal", 7)]
+        objects = [entry for entry in self.rows.values() if isinstance(entry, TableEntry | NamespaceEntry)]
+        if choice > 0.2 or not objects:
+            return []
+        on = self.random.choice(objects)
+        kind = "table" if isinstance(on, TableEntry) else "namespace"
+        return [GrantEntry(kind, on.id, to, frozenset({self.random.choice(list(Privilege))}), 3, None, 7)]
+
     def step(self, size: int = 3) -> Changes:
         """Changes as a batch would make them: some operations, and a record."""
         before = dict(self.rows)
@@ -133,8 +150,11 @@ class ReferenceCatalog:
             puts.append(PinEntry(f"p{self.random.randrange(3)}", self.random.randrange(1, 9), 0, None, "principal", 7))
         if self.random.random() < 0.1:
             puts.append(CursorEntry(f"c{self.random.randrange(3)}", self.random.randrange(1, 9), "principal", 7))
+        puts += self.access()
         closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state != "open"]
-        pins = [entry.object_id for kind in (PinEntry, CursorEntry) for entry in self.of(kind)]
+        pins = [
+            entry.object_id for kind in (PinEntry, CursorEntry, GrantEntry, MembershipEntry) for entry in self.of(kind)
+        ]
         expired = frozenset(self.random.sample(closed, len(closed) // 2) if len(closed) > 20 else [])
         if pins and self.random.random() < 0.3:
             expired |= {self.random.choice(pins)}
@@ -197,7 +217,7 @@ def fields_of(entry: Entry) -> dict[str, object]:
 
 
 def _below(path: ObjectId, entry: Entry) -> bool:
-    if isinstance(entry, RecordEntry | CollectorEntry | PinEntry | CursorEntry):
+    if not isinstance(entry, NamespaceEntry | TableEntry | VersionEntry):
         return False
     other = entry.table_id if isinstance(entry, VersionEntry) else entry.id
     return len(other) > len(path) and other[: len(path)] == path
@@ -211,6 +231,23 @@ def same(found: VersionEntry | None, expected: VersionEntry | None) -> bool:
     if (staged is not None) and not found.matches_staged_path(staged):
         return False
     return {**fields_of(found), "staged_path": staged, "staged_digest": None} == fields_of(expected)
+
+
+def assert_grants_are(policy: AccessPolicy | None, rows: dict[str, Entry]) -> None:
+    """The policy is that of all rows, once they are in force."""
+    assert (policy is None) == (ACCESS_ID not in rows)
+    if policy is None:
+        return
+    granted = [entry for entry in rows.values() if isinstance(entry, GrantEntry | MembershipEntry)]
+    again = AccessPolicy.of(granted)
+    assert {*policy.grants(), *policy.memberships()} == set(granted)
+    for subject in map(Subject, NAMES):
+        assert policy.grantees(subject) == again.grantees(subject)
+        for path in {(), *(entry.on for entry in granted if isinstance(entry, GrantEntry))}:
+            found, expected = policy.visible_children(subject, path), again.visible_children(subject, path)
+            assert (found is None) == (expected is None)
+            if found is not None and expected is not None:
+                assert [*map(list, found)] == [*map(list, expected)]
 
 
 def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -> None:
@@ -233,6 +270,7 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
     assert snapshot.cursors() == sorted(cursors, key=lambda cursor: cursor.name)
     assert all(snapshot.cursor(cursor.name) == cursor for cursor in cursors)
     assert snapshot.collector == rows.get(COLLECTOR_ID, NEVER_COLLECTED)
+    assert_grants_are(snapshot.policy, rows)
     namespaces = {entry.id for entry in rows.values() if isinstance(entry, NamespaceEntry)}
     tables = {entry.id: entry for entry in rows.values() if isinstance(entry, TableEntry)}
     for path in {(), *namespaces, *tables}:

@@ -13,6 +13,6 @@ fragments              where rows lie
 incremental_refresh    brings a snapshot to a later version, reading as little as possible
 bulk_load              builds a snapshot from all rows
 column_parsing         rows by the hundred thousand, as typed columns
-row_codec              entries to rows and back
+row_codec              entries to rows and back; access_codec: those that grant
 schema                 column names, manifest encoding, table properties
 """

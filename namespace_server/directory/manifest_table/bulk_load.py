@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from immutables import Map
 from numpy.typing import NDArray
 
+from namespace_server.access.grants import AccessEntry, GrantEntry, MembershipEntry
 from namespace_server.directory.manifest_table.column_parsing import (
     ParsedVersions,
     parse_versions,
@@ -62,6 +63,7 @@ from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
     Children,
+    StoredAccess,
     StoredCollector,
     StoredCursor,
     StoredIntent,
@@ -70,7 +72,7 @@ from namespace_server.directory.model.state import (
     StoredRecord,
     StoredTable,
 )
-from namespace_server.directory.model.state_editor import apply_changes
+from namespace_server.directory.model.state_editor import apply_changes, policy_of
 
 LoadHook = Callable[[int], AbstractContextManager[None]]
 """A context manager for a load of so many rows."""
@@ -98,6 +100,7 @@ class BulkLoader:
         self._pins: dict[str, StoredPin] = {}
         self._intents: dict[str, StoredIntent] = {}
         self._cursors: dict[str, StoredCursor] = {}
+        self._access: dict[str, StoredAccess] = {}
         self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
@@ -154,6 +157,8 @@ class BulkLoader:
             Map(self._intents),
             Map(self._cursors),
             frozenset(path for path in children if path and path not in self._namespaces),
+            Map(self._access),
+            policy_of(self._access),
         )
         return self._put_irregular(state)
 
@@ -252,6 +257,8 @@ class BulkLoader:
             self._intents[entry.intent] = StoredIntent(entry, serial)
         elif isinstance(entry, CursorEntry):
             self._cursors[entry.name] = StoredCursor(entry, serial)
+        elif isinstance(entry, AccessEntry | GrantEntry | MembershipEntry):
+            self._access[row.object_id] = StoredAccess(entry, serial)
 
     def _drop(self, object_id: str) -> None:
         self._namespaces.pop(parse_id(object_id), None)
@@ -260,6 +267,7 @@ class BulkLoader:
         self._pins.pop(object_id.removeprefix(PIN_PREFIX), None)
         self._intents.pop(object_id.removeprefix(INTENT_PREFIX), None)
         self._cursors.pop(object_id.removeprefix(CURSOR_PREFIX), None)
+        self._access.pop(object_id, None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 

@@ -18,12 +18,14 @@ from lance_core.format.naming import NamingScheme, data_path, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import WRITER_LIBRARY, WRITER_VERSION
 from lance_core.transaction.features import set_flags
+from namespace_server.access.grants import ACCESS_ID
 from namespace_server.directory.manifest_table.fragment_merge import Rearrangement, rearrange
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout, new_fragment
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.rows import count_rows, encode_row_file, join_rows
 from namespace_server.directory.manifest_table.schema import (
+    GRANTED,
     IDENTITY_KEY,
     MANAGED_METADATA,
     STRICT_FLAG,
@@ -191,6 +193,8 @@ def prepare_flip(
     builder.write_rows(rows, read)
     builder.write_deletions()
     frame = _next_frame(disk, snapshot.version, table_metadata, strict)
+    if ACCESS_ID in changes.puts:
+        _set_catalog_flags(frame, GRANTED)
     identity = disk.identity or attempt
     frame.table_metadata.update({IDENTITY_KEY: identity})
     if builder.new is not None:
@@ -312,6 +316,11 @@ def _next_frame(disk: OnDisk, version: int, table_metadata: Mapping[str, str] | 
     if strict:
         frame.writer_feature_flags |= STRICT_FLAG
     return frame
+
+
+def _set_catalog_flags(frame: pb.Manifest, flags: int) -> None:
+    """Set catalog flags beside those that are set, for good."""
+    frame.table_metadata[WRITER_FLAGS_KEY] = str(int(frame.table_metadata.get(WRITER_FLAGS_KEY, "0")) | flags)
 
 
 def _manifest(frame: pb.Manifest, layout: Layout, timestamp_ns: int) -> pb.Manifest:

@@ -13,7 +13,16 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from lance_core.format.naming import MAIN_BRANCH, parse_manifest_name
+from namespace_server.access.grants import (
+    ACCESS_ID,
+    GRANT_PREFIX,
+    MEMBERSHIP_PREFIX,
+    AccessEntry,
+    GrantEntry,
+    MembershipEntry,
+)
 from namespace_server.answer import json_bytes
+from namespace_server.directory.manifest_table.access_codec import decode_access, encode_access
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
     CURSOR_PREFIX,
@@ -81,6 +90,8 @@ def encode_entry(entry: Entry) -> Row:
         return Row(entry.object_id, TRANSACTION, None, _encode_intent(entry))
     if isinstance(entry, CursorEntry):
         return Row(entry.object_id, TRANSACTION, None, _encode_cursor(entry))
+    if isinstance(entry, AccessEntry | GrantEntry | MembershipEntry):
+        return Row(entry.object_id, TRANSACTION, None, encode_access(entry))
     metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
     if isinstance(entry, TableEntry):
         return Row(DELIMITER.join(entry.id), TABLE, entry.location, metadata)
@@ -113,6 +124,8 @@ def _decode_own(path: str, metadata: str | None) -> Entry | None:
         return _decode_intent(path[len(INTENT_PREFIX) :], metadata)
     if path.startswith(CURSOR_PREFIX):
         return _decode_cursor(path[len(CURSOR_PREFIX) :], metadata)
+    if path == ACCESS_ID or path.startswith((GRANT_PREFIX, MEMBERSHIP_PREFIX)):
+        return decode_access(path, metadata)
     return _decode_record(path[len(RECORD_PREFIX) :], metadata)
 
 

@@ -33,7 +33,9 @@ MANAGED_FLAG: Final = 1 << 32
 COLLECTED: Final = 1 << 33
 """The catalog flag of a root from which files are removed: releases that do not know it commit without the rules that
 make this safe (G25)."""
-KNOWN_FLAGS: Final = MANAGED_FLAG | COLLECTED
+GRANTED: Final = 1 << 34
+"""The catalog flag of a root with grants: releases that do not know it would change it for everybody (GR1)."""
+KNOWN_FLAGS: Final = MANAGED_FLAG | COLLECTED | GRANTED
 STRICT_FLAG: Final = 1 << 40
 """The bit of Lance's own writer flags that stops plain dataset writes too."""
 MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(MANAGED_FLAG)}

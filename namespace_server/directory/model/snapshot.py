@@ -8,6 +8,8 @@ from typing import Final
 
 import orjson
 
+from namespace_server.access.grants import AccessRow
+from namespace_server.access.policy import AccessPolicy
 from namespace_server.directory.model.collector_rows import (
     NEVER_COLLECTED,
     CollectorEntry,
@@ -289,6 +291,18 @@ class CatalogSnapshot:
         """All cursors, by name."""
         return [self._state.cursors[name].entry for name in sorted(self._state.cursors)]
 
+    @property
+    def policy(self) -> AccessPolicy | None:
+        """The grants in force; None if none are: everybody may do everything.
+
+        It is the same object in two snapshots if no grant was changed between them.
+        """
+        return self._state.policy
+
+    def access_rows(self) -> Iterator[AccessRow]:
+        """All rows that grant, and the one that puts them in force, in no particular order."""
+        return (stored.entry for stored in self._state.access.values())
+
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
         """All facts about one id: its namespace or table with all its versions, and the names directly below it.
 
@@ -326,6 +340,7 @@ class CatalogSnapshot:
         yield from self.pins()
         yield from self.intents()
         yield from self.cursors()
+        yield from self.access_rows()
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from immutables import Map
 
+from namespace_server.access.grants import AccessRow
+from namespace_server.access.policy import AccessPolicy
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
     CURSOR_PREFIX,
@@ -77,6 +79,13 @@ class StoredCursor(NamedTuple):
     """A cursor, and the serial of its row."""
 
     entry: CursorEntry
+    serial: int
+
+
+class StoredAccess(NamedTuple):
+    """A row that grants, and its serial."""
+
+    entry: AccessRow
     serial: int
 
 
@@ -199,6 +208,10 @@ class CatalogState(NamedTuple):
     """Cursors by name."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
+    access: Map[str, StoredAccess] = Map()
+    """Rows that grant by their object ids, and the one that puts them in force."""
+    policy: AccessPolicy | None = None
+    """What the rows of `access` grant; None unless they are in force."""
 
     def table_at(self, location: str) -> ObjectId | None:
         """The id of the table that lives at a location."""
@@ -226,7 +239,7 @@ class CatalogState(NamedTuple):
 
     def resolve(
         self, object_id: str
-    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredNeed | VersionKey | None:
+    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredNeed | StoredAccess | VersionKey | None:
         """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
             if object_id == COLLECTOR_ID and self.collector is not None:
@@ -235,6 +248,9 @@ class CatalogState(NamedTuple):
                 if object_id.startswith(prefix):
                     need: StoredNeed | None = rows.get(object_id[len(prefix) :])
                     return need
+            access: StoredAccess | None = self.access.get(object_id)
+            if access is not None:
+                return access
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:
                 return record

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from immutables import Map
 
+from namespace_server.access.grants import ACCESS_ID, AccessEntry, AccessRow, GrantEntry, MembershipEntry
+from namespace_server.access.policy import AccessPolicy
 from namespace_server.directory.model.collector_rows import CollectorEntry, CursorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
@@ -28,6 +30,7 @@ from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
     Children,
+    StoredAccess,
     StoredCollector,
     StoredCursor,
     StoredIntent,
@@ -74,6 +77,9 @@ class _Editor:
         self.pins = state.pins
         self.intents = state.intents
         self.cursors = state.cursors
+        self.access = state.access
+        self.granted: list[AccessRow] = []
+        self.revoked: list[AccessRow] = []
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
@@ -92,14 +98,8 @@ class _Editor:
                 self._remove_namespace(holder.entry.id)
             elif isinstance(holder, StoredRecord):
                 self._remove_record(holder.entry)
-            elif isinstance(holder, StoredCollector):
-                self.collector = None
-            elif isinstance(holder, StoredPin):
-                self.pins = self.pins.delete(holder.entry.name)
-            elif isinstance(holder, StoredIntent):
-                self.intents = self.intents.delete(holder.entry.intent)
-            elif isinstance(holder, StoredCursor):
-                self.cursors = self.cursors.delete(holder.entry.name)
+            elif holder is not None:
+                self._remove_own(object_id, holder)
         for (table_id, branch), numbers in versions.items():
             table = self.tables[table_id]
             chain = table.chain(branch)
@@ -107,6 +107,22 @@ class _Editor:
                 self.tables = self.tables.set(table_id, table.with_chain(branch, chain.without(numbers)))
         for table in tables:
             self._remove_table(table.id)
+
+    def _remove_own(
+        self, object_id: str, holder: StoredCollector | StoredPin | StoredIntent | StoredCursor | StoredAccess
+    ) -> None:
+        """Remove a row of the catalog's own that is no record."""
+        if isinstance(holder, StoredCollector):
+            self.collector = None
+        elif isinstance(holder, StoredPin):
+            self.pins = self.pins.delete(holder.entry.name)
+        elif isinstance(holder, StoredIntent):
+            self.intents = self.intents.delete(holder.entry.intent)
+        elif isinstance(holder, StoredCursor):
+            self.cursors = self.cursors.delete(holder.entry.name)
+        else:
+            self.access = self.access.delete(object_id)
+            self.revoked.append(holder.entry)
 
     def put(self, changes: Changes) -> None:
         """Put rows, tables before their versions."""
@@ -128,6 +144,9 @@ class _Editor:
                 self.intents = self.intents.set(entry.intent, StoredIntent(entry, self._serial(object_id)))
             elif isinstance(entry, CursorEntry):
                 self.cursors = self.cursors.set(entry.name, StoredCursor(entry, self._serial(object_id)))
+            elif isinstance(entry, AccessEntry | GrantEntry | MembershipEntry):
+                self.access = self.access.set(object_id, StoredAccess(entry, self._serial(object_id)))
+                self.granted.append(entry)
             else:
                 self._vacate_version(object_id)
                 if isinstance(entry, TableEntry):
@@ -179,6 +198,8 @@ class _Editor:
             self.intents,
             self.cursors,
             detached,
+            self.access,
+            self._policy() if self.granted or self.revoked else self.before.policy,
         )
 
     def _serial(self, object_id: str) -> int:
@@ -303,6 +324,13 @@ class _Editor:
             self.open_records = self.open_records.delete(record.batch_uuid)
             self.closed.append(record)
 
+    def _policy(self) -> AccessPolicy | None:
+        """The next policy: that of before with what was granted and revoked, or of all rows once they are in force."""
+        before = self.before.policy
+        if before is None or ACCESS_ID not in self.access:
+            return policy_of(self.access)
+        return before.edit(put=_grants(self.granted), remove=_grants(self.revoked))
+
     def _open_places(self) -> Map[Place, tuple[str, str | None]]:
         """The next `open_places`, in one step for all records that were opened and closed."""
         with self.before.open_places.mutate() as places:
@@ -312,3 +340,12 @@ class _Editor:
                         del places[place]
             places.update(self.opened)
             return places.finish()
+
+
+def policy_of(access: Mapping[str, StoredAccess]) -> AccessPolicy | None:
+    """The policy of all rows that grant; None unless they are in force."""
+    return AccessPolicy.of(_grants(stored.entry for stored in access.values())) if ACCESS_ID in access else None
+
+
+def _grants(entries: Iterable[AccessRow]) -> Iterator[GrantEntry | MembershipEntry]:
+    return (entry for entry in entries if not isinstance(entry, AccessEntry))
