@@ -21,6 +21,7 @@ from namespace_server.directory.committing.record_housekeeping import RecordHous
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import (
+    AccessDenied,
     BatchConflict,
     BatchUnknown,
     CatalogBusy,
@@ -39,6 +40,7 @@ from namespace_server.directory.model.operations import (
     chains_of,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.judgement import judge_before
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
 from namespace_server.directory.verifying.verifier import Verifier
@@ -88,6 +90,7 @@ class Committer:
         group = [PendingBatch(batch, {}, frozenset(chains_of(batch.operations))) for batch in batches]
         try:
             self._refuse_limits(group)
+            self._judge(group)
             self._verify_and_queue([pending for pending in group if pending.verdict is None])
         finally:
             self.last_commit = time.monotonic()
@@ -102,6 +105,34 @@ class Committer:
                 error = ServiceUnavailableError(f"nothing was done: no limit of time can be set: {problem}")
                 pending.decide(with_nothing_done(error), None)
 
+    def _judge(self, group: Sequence[PendingBatch]) -> None:
+        """Refuse the batches that lack a privilege before anything that they name is looked at on storage (GR4).
+
+        That is decided on the newest snapshot. What may not be seen is not looked at either; planning refuses it in its
+        place. The flip judges again.
+        """
+        refreshed: CatalogSnapshot | None = None
+        for pending in group:
+            batch = pending.batch
+            if pending.verdict is not None or batch.subject is None:
+                continue
+            denials, hidden = judge_before(batch, refreshed or self._table.current)
+            if not denials and not hidden:
+                continue
+            if refreshed is None:
+                try:
+                    refreshed = self._table.refresh()
+                except Exception as error:  # noqa: BLE001 - nothing was sent yet
+                    self._answer_rest(group, error)
+                    return
+                denials, hidden = judge_before(batch, refreshed)
+            if denials and not _is_committed(batch, refreshed):
+                pending.decide(AccessDenied(denials), refreshed)
+                continue
+            pending.findings = dict(hidden)
+            out_of_sight = {batch.operations[index].id for index in hidden}
+            pending.chains = frozenset(chain for chain in pending.chains if chain[0] not in out_of_sight)
+
     def _verify_and_queue(self, mine: Sequence[PendingBatch]) -> None:
         batches = [pending.batch for pending in mine]
         try:
@@ -109,8 +140,9 @@ class Committer:
             named = set().union(*(pending.chains for pending in mine))
             if any(snapshot.table(table_id) is None for table_id, _ in named) or any(map(_is_undrop, batches)):
                 snapshot = self._table.refresh()
+            known = [pending.findings for pending in mine]
             with self._observer.step("verify"):
-                for pending, findings in zip(mine, self._verifier.verify(batches, snapshot), strict=True):
+                for pending, findings in zip(mine, self._verifier.verify(batches, snapshot, known), strict=True):
                     pending.findings = findings
             if not self._store.local:
                 self._planner.read_ahead(batches, snapshot)  # nobody waits for it but these batches
@@ -204,6 +236,14 @@ class Committer:
             self._observer.batch(_outcome_of(pending.verdict), seconds)
             if isinstance(pending.verdict, BatchConflict):
                 self._observer.conflict(pending.verdict.operation, pending.verdict.committed)
+
+
+def _is_committed(batch: Batch, snapshot: CatalogSnapshot) -> bool:
+    """Whether a batch is answered as one that is committed already, whatever its subject may do by now (P1)."""
+    try:
+        return replay_committed(batch, snapshot, {}) is not None
+    except LanceNamespaceError:
+        return False
 
 
 def _outcome_of(verdict: Verdict | None) -> BatchOutcome:

@@ -106,6 +106,7 @@ class GroupAttempt:
             plan.batch.uuid: outline_of(
                 plan.batch,
                 ((made.entry, made.file.operation, made.rows) for made in plan.published),
+                plan.granted,
             )
             for plan in self.plans
             if plan.changes
@@ -131,8 +132,7 @@ class GroupAttempt:
     @property
     def judged_chains(self) -> set[ChainKey]:
         """The chains on whose heads verdicts of its batches rest."""
-        judged = (item for planned in self.batches for item in planned.pending.batch.operations)
-        return chains_of(item for item in judged if not isinstance(item, AdoptTableVersions))
+        return set().union(*(_judged_chains(planned.pending) for planned in self.batches))
 
     @property
     def plans(self) -> list[Plan]:
@@ -260,6 +260,12 @@ class GroupPlanner:
                 attempt.overlay.add(changes_of(entries), (table.id,))
                 attempt.adopted += entries
         return unjudged
+
+
+def _judged_chains(pending: PendingBatch) -> set[ChainKey]:
+    """The chains of a batch on whose heads its verdict rests; none that its subject may not see."""
+    operations = (item for item in pending.batch.operations if not isinstance(item, AdoptTableVersions))
+    return chains_of(operations) & pending.chains
 
 
 def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNamespaceError | None:

@@ -12,6 +12,8 @@ Some kinds carry more than a message:
     │   └── BatchUnknown        ... of a batch; `detail` is its uuid
     ├── CatalogBusy             nothing was done: every try was lost to other writers; repeat the batch
     └── RootBeingRestored       there is no catalog before the restoration of a backup is complete
+    PermissionDeniedError (15)
+    └── AccessDenied            `failures`: which operation needs which privilege on what
     LanceNamespaceError
     └── HistoryGone (11)        what a consumer of events has not seen is not kept any more: it takes a baseline
     InternalError (18)
@@ -36,6 +38,7 @@ from lance_namespace.errors import (
     LanceNamespaceError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
+    PermissionDeniedError,
     ServiceUnavailableError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -51,6 +54,7 @@ from lance_core.errors import (
     UnsupportedFeature,
     system_reason,
 )
+from namespace_server.attempts import Authorization, with_authorizations
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.outcomes import NOTHING_DONE, with_nothing_done
 
@@ -127,6 +131,13 @@ def namespace_not_found(namespace_id: ObjectId) -> NamespaceNotFoundError:
     return NamespaceNotFoundError(f"Namespace not found: {join(namespace_id)} does not exist")
 
 
+def parent_not_found(object_id: ObjectId) -> NamespaceNotFoundError:
+    """The error (1) for an object whose namespace is not in the catalog."""
+    return NamespaceNotFoundError(
+        f"Namespace not found: namespace {join(object_id[:-1])}, the parent of {join(object_id)}, does not exist"
+    )
+
+
 def namespace_exists(namespace_id: ObjectId) -> NamespaceAlreadyExistsError:
     """The error (2) for a name that a namespace has."""
     return NamespaceAlreadyExistsError(f"Namespace already exists: {join(namespace_id) or 'the root'}")
@@ -143,6 +154,32 @@ class BatchConflict(ConcurrentModificationError):
         self.failures = [failure.as_json()]
         self.operation = operation
         self.committed = committed or "unknown"
+
+
+class AccessDenied(PermissionDeniedError):
+    """The subject of a batch may not do some of its operations. `failures` has each privilege that is missing."""
+
+    outcome = NOTHING_DONE
+
+    def __init__(self, denials: Sequence[Authorization]) -> None:
+        named = [f"{each.privilege} on {_object(each)}" for each in denials[:_NAMED]]
+        more = f" and {len(denials) - _NAMED} more" if len(denials) > _NAMED else ""
+        super().__init__(f"permission denied, nothing was done: expected {', '.join(named)}{more}")
+        self.failures = [
+            {
+                "operation_index": each.operation_index,
+                "id": list(each.object),
+                "privilege": each.privilege,
+                "hint": each.reason or f"it needs {each.privilege} on {_object(each)}",
+                "kind": "incompatible",
+            }
+            for each in denials
+        ]
+        with_authorizations(self, denials)
+
+
+def _object(authorization: Authorization) -> str:
+    return f"{authorization.kind} {join(authorization.object)}" if authorization.object else "the catalog"
 
 
 class HistoryGone(LanceNamespaceError):

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from namespace_server.access.subjects import ordered
+from namespace_server.attempts import Authorization
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
+from namespace_server.directory.model.grant_operations import (
+    EnableGrants,
+    GrantOperation,
+    GrantPrivileges,
+    GrantRole,
+    RevokePrivileges,
+    RevokeRole,
+)
 from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
@@ -49,10 +59,10 @@ class FlipOutline:
 NO_OUTLINE: Final = FlipOutline()
 
 
-def outline_of(batch: Batch, made: Iterable[Made]) -> Body:
+def outline_of(batch: Batch, made: Iterable[Made], granted: Sequence[Authorization] = ()) -> Body:
     """The JSON of a batch in the history. `made` are the versions that it publishes, in the order of its operations.
 
-    Assertions are left out: they change nothing.
+    Assertions are left out: they change nothing. `granted` are the grants by which it was allowed.
     """
     waiting = list(made)
     operations = [each for each in batch.operations if not isinstance(each, AssertTableVersion | KeepAnswer)]
@@ -61,7 +71,19 @@ def outline_of(batch: Batch, made: Iterable[Made]) -> Body:
         outline["origin"] = batch.origin.as_json()
     outline["num_operations"] = len(operations)
     outline["operations"] = [_operation(each, waiting) for each in operations[:MOST_OPERATIONS]]
+    if granted:
+        outline["granted"] = [_authorization(each) for each in granted[:MOST_OPERATIONS]]
     return outline
+
+
+def _authorization(granted: Authorization) -> Body:
+    return {
+        "operation_index": granted.operation_index,
+        "privilege": granted.privilege,
+        "kind": granted.kind,
+        "object": list(granted.object),
+        "reason": granted.reason,
+    }
 
 
 def outline_of_record(record: RecordEntry) -> Body:
@@ -102,6 +124,8 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
             return described | {"cursor": cursor}
         case RegisterIntent() | EndIntent() | AlterBatch() | KeepAnswer():
             return described
+        case EnableGrants() | GrantPrivileges() | RevokePrivileges() | GrantRole() | RevokeRole():
+            return described | _grant(operation)
     described["id"] = list(operation.id)
     for name in ("new_id", "branch", "tag", "version"):
         value = getattr(operation, name, None)
@@ -116,3 +140,15 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
         if rows is not None:
             described["rows"] = rows
     return described
+
+
+def _grant(operation: GrantOperation) -> Body:
+    """What a change of grants is about."""
+    if isinstance(operation, EnableGrants):
+        return {"administrators": [{each.kind: each.name} for each in operation.administrators]}
+    to = {operation.to.kind: operation.to.name}
+    if isinstance(operation, GrantRole | RevokeRole):
+        return {"role": operation.role, "to": to}
+    on: Body = {operation.kind: list(operation.id) if operation.id else True}
+    privileges = [] if operation.privileges is None else ordered(operation.privileges)
+    return {"on": on, "to": to, **({"privileges": [str(each) for each in privileges]} if privileges else {})}

@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.access.subjects import Subject
 from namespace_server.attempts import Origin
+from namespace_server.directory.model.grant_operations import GrantOperation
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import NoteChange
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
@@ -435,6 +436,7 @@ RequestedOperation = (
     | CommitTransaction
     | AssertTableVersion
     | CreateBranch
+    | GrantOperation
 )
 """The operations that requests are read as."""
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+NO_CHANGES: Final = Changes()
 
 
 class Overlay:
@@ -37,11 +40,11 @@ class Overlay:
         else:
             self.tables.update(tables)
 
-    def declare(self, table: TableEntry) -> None:
-        """Lay a table on top whose id and location are vacant."""
+    def declare(self, table: TableEntry, grants: Changes = NO_CHANGES) -> None:
+        """Lay a table on top whose id and location are vacant, with changes of the grants on it."""
         if self._applied + len(self._declared) < len(self.steps):
             _ = self.whole
-        self.steps.append(Changes({table.object_id: table}))
+        self.steps.append(Changes({table.object_id: table, **grants.puts}, grants.removes))
         self.tables = None
         self._declared[table.id] = table
         self._places[table.location] = table.id
@@ -59,6 +62,13 @@ class Overlay:
         """The id of the table that lives at a location after all changes so far, or None."""
         known = self._known
         return self._places.get(location) or known.table_at(location)
+
+    def judged(self, object_id: ObjectId) -> CatalogSnapshot:
+        """The catalog by which an operation on an object is judged, after all changes so far.
+
+        It may be without declared tables and their grants, unless the object is one of them.
+        """
+        return self.whole if object_id in self._declared else self._known
 
     def tombstone_at(self, location: str) -> RecordEntry | None:
         """The tombstone of the table that was at a location after all changes so far, or None."""

@@ -25,6 +25,7 @@ class OperationResult(TypedDict, total=False):
     """The answer of one operation: the fields that its kind has. Paths are store keys.
 
     `answer` is the kept answer of a call whose batch keeps it; `sha256` is the digest of the file of a deleted tag.
+    `changed` says whether a change of grants changed anything, `privileges` what its grantee has on the object then.
     """
 
     version: TableVersionJson
@@ -39,6 +40,8 @@ class OperationResult(TypedDict, total=False):
     pin: PinJson
     cursor: CursorJson
     intent: IntentJson
+    changed: bool
+    privileges: list[str]
 
 
 class PinJson(TypedDict):

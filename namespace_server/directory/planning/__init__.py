@@ -9,6 +9,8 @@ table_versions        operations on table versions: create, delete, assert
 transactions          the commit of a transaction onto the head
 references            operations on branches and tags
 undrop                the return of dropped tables and namespaces
+grants                changes of grants
+judgement             whether the subject of a batch may do each operation
 pins, intents         catalog versions that are kept; jobs that may commit late
 cursors               how far consumers of events have come
 freshness             refuses files that garbage collection may remove

@@ -12,7 +12,14 @@ from lance_namespace.errors import (
     NamespaceNotEmptyError,
 )
 
-from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, NamespaceEntry, RecordEntry, TableEntry
+from namespace_server.directory.model.entries import (
+    DEREGISTERED,
+    DROPPED,
+    Entry,
+    NamespaceEntry,
+    RecordEntry,
+    TableEntry,
+)
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found, table_exists
 from namespace_server.directory.model.naming_rules import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId, join
@@ -61,7 +68,7 @@ def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Operat
     elif builder.work.table(operation.id) is not None:
         raise table_exists(operation.id)
     builder.require_parent(operation.id)
-    builder.change([NamespaceEntry(operation.id, operation.properties)])
+    builder.create("namespace", NamespaceEntry(operation.id, operation.properties))
     return {"properties": dict(operation.properties)}
 
 
@@ -76,6 +83,7 @@ def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> OperationR
     if held and not operation.cascade:
         raise NamespaceNotEmptyError(f"Namespace not empty: {join(operation.id)} holds {held} namespaces and tables")
     _drop_below(builder, operation.id, purge=operation.purge)
+    builder.end_grants([operation.id])
     builder.change(removes=[join(operation.id)])
     return with_properties({}, existing.properties)
 
@@ -84,6 +92,7 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId, *, purge: bool) ->
     """Drop all that lies below a namespace, with a tombstone for each table."""
     work = builder.work
     removed: list[str] = []
+    namespaces: list[ObjectId] = []
     tables: list[TableEntry] = []
     parents = [namespace_id]
     while parents:
@@ -95,9 +104,11 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId, *, purge: bool) ->
                 removed += work.object_ids(table.id)
         for name in work.child_namespaces(parent):
             parents.append((*parent, name))
+            namespaces.append((*parent, name))
             removed.append(join((*parent, name)))
     builder.require_in_catalog(tables)
     builder.put_tombstones(tables, DROPPED, purge=purge)
+    builder.end_grants(namespaces)
     builder.change(removes=removed)
 
 
@@ -124,7 +135,7 @@ def _create_namespaces_above(builder: PlanBuilder, table_id: ObjectId) -> None:
         if isinstance(holder, TableEntry):
             return
         if holder is None:
-            builder.change([NamespaceEntry(table_id[:depth])])
+            builder.create("namespace", NamespaceEntry(table_id[:depth]))
 
 
 def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -> OperationResult:
@@ -144,7 +155,9 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
     if not isinstance(versions, tuple):
         raise TypeError("a registration was verified as something else")
     removes = [] if tombstone is None else [tombstone.object_id]  # it names this table alone
-    builder.change([TableEntry(operation.id, operation.location, operation.properties), *versions], removes)
+    builder.create("table", TableEntry(operation.id, operation.location, operation.properties), *versions)
+    if removes:
+        builder.change(removes=removes)
     return with_properties({"location": operation.location}, operation.properties)
 
 
@@ -179,9 +192,13 @@ def rename_table(builder: PlanBuilder, operation: RenameTable) -> OperationResul
     require_vacant(builder, operation.new_id)
     rows = builder.rows_of(operation.id)
     builder.require_promoted(rows)
-    removed = list(builder.work.object_ids(operation.id))
-    builder.change(removes=removed)
-    builder.change([replace(table, id=operation.new_id), *(replace(row, table_id=operation.new_id) for row in rows)])
+    since = builder.base.version + 1
+    moved: list[Entry] = [replace(table, id=operation.new_id)]
+    moved += [replace(row, table_id=operation.new_id) for row in rows]
+    moved += [replace(each, on=operation.new_id, since=since) for each in builder.grants_on([operation.id])]
+    ended = [each.object_id for each in builder.grants_on([operation.id, operation.new_id])]
+    builder.change(removes=[*builder.work.object_ids(operation.id), *ended])
+    builder.change(moved)
     return {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
@@ -12,14 +12,16 @@ from uuid import NAMESPACE_OID, uuid5
 from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
-    NamespaceNotFoundError,
     ServiceUnavailableError,
 )
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.reachable import StatedFiles
+from namespace_server.access.grants import GrantEntry
+from namespace_server.access.subjects import Grantee, Privilege
 from namespace_server.answer import json_bytes
+from namespace_server.attempts import Authorization
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import (
     DROPPED,
@@ -34,16 +36,17 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
     changes_of,
 )
-from namespace_server.directory.model.errors import table_not_found
+from namespace_server.directory.model.errors import parent_not_found, table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch, operation_names
-from namespace_server.directory.model.overlay import Overlay
+from namespace_server.directory.model.overlay import NO_CHANGES, Overlay
 from namespace_server.directory.model.results import OperationResult, table_version_json
 from namespace_server.directory.model.retention import DROPPED_WINDOW, read_window, stated
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlanningContext
 from namespace_server.outcomes import with_nothing_done
 
+OWNER: Final = frozenset({Privilege.OWN})
 TABLES_PER_TOMBSTONE: Final = 1_000
 """The most tables that one tombstone record names; a larger cascade writes several records."""
 
@@ -112,19 +115,24 @@ class TableReferences:
 
 @dataclass(frozen=True, slots=True)
 class TableBeforeDrop:
-    """A table as it was before it was dropped, and the uuid of its tombstone."""
+    """A table as it was before it was dropped, with the grants on it, and the uuid of its tombstone."""
 
     tombstone: str
     table: TableEntry
     versions: tuple[VersionEntry, ...]
+    grants: tuple[GrantEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedTables:
-    """Tables that were dropped, and the namespaces below which they lay and that went with them, parents first."""
+    """Tables that were dropped, and the namespaces below which they lay and that went with them, parents first.
+
+    `grants` are those on the first of the namespaces, before the drop.
+    """
 
     namespaces: tuple[NamespaceEntry, ...]
     tables: tuple[TableBeforeDrop, ...]
+    grants: tuple[GrantEntry, ...] = ()
 
 
 Finding = (
@@ -149,7 +157,8 @@ class Plan:
     Paths in `results` are store keys. `tables`: see `Overlay`. `staged` are the objects that must be written before
     the flip. `replayed`: the batch is already in the catalog, and `results` is its answer. `catalog_version` is the one
     that holds the batch; None for a batch that changes nothing and is not recorded, and for a replayed one whose
-    record is gone or does not state it.
+    record is gone or does not state it. `granted` are the grants by which its operations are allowed, where any are in
+    force.
     """
 
     batch: Batch
@@ -161,6 +170,7 @@ class Plan:
     staged: tuple[tuple[str, bytes], ...] = ()
     replayed: bool = False
     catalog_version: int | None = None
+    granted: tuple[Authorization, ...] = ()
 
     def answered_version(self, snapshot: CatalogSnapshot) -> int:
         """The catalog version to answer with: that which holds the batch, or of the `snapshot` if none is known."""
@@ -189,6 +199,7 @@ class PlanBuilder:
         self.published: list[PlannedVersion] = []
         self.staged: list[tuple[str, bytes]] = []
         self.follows = False
+        self.granted: list[Authorization] = []
         self._overlay = Overlay(base)
         self._tombstones = 0
         self._recorded = batch.idempotency_key is not None
@@ -202,7 +213,7 @@ class PlanBuilder:
         """The snapshot with this batch's changes to one table so far; cheaper than `work`."""
         return self._overlay.of(table_id)
 
-    def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
+    def change(self, puts: Sequence[Entry] = (), removes: Collection[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
         self._overlay.add(changes_of(puts, removes), None)
 
@@ -212,14 +223,48 @@ class PlanBuilder:
 
     def declare(self, table: TableEntry) -> None:
         """Put a table whose id and location were found vacant, visible to the operations that follow."""
-        self._overlay.declare(table)
+        self._overlay.declare(table, self.ownership("table", table.id))
+
+    def create(self, kind: Literal["namespace", "table"], entry: TableEntry | NamespaceEntry, *others: Entry) -> None:
+        """Put a namespace or table that is new, with other entries: it belongs to the subject of the batch."""
+        owned = self.ownership(kind, entry.id)
+        self.change([entry, *others, *owned.puts.values()], owned.removes)
+
+    def ownership(self, kind: Literal["namespace", "table"], object_id: ObjectId) -> Changes:
+        """The changes that give a new object to the subject of the batch, where grants are in force.
+
+        Nobody has a grant that is left over from another object of that name (GR5).
+        """
+        policy, subject = self._overlay.judged(object_id).policy, self.batch.subject
+        if policy is None:
+            return NO_CHANGES
+        removes = [each.object_id for each in policy.on(object_id)]
+        if subject is None or subject.principal is None:
+            return changes_of((), removes)
+        to = Grantee("principal", subject.principal)
+        made = (self.base.version + 1, self.batch.principal, self.context.now_ms)
+        return changes_of([GrantEntry(kind, object_id, to, OWNER, *made)], removes)
+
+    def grants_on(self, object_ids: Iterable[ObjectId]) -> list[GrantEntry]:
+        """The grants on objects themselves, after the operations so far."""
+        policy = self.work.policy
+        return [] if policy is None else [each for object_id in object_ids for each in policy.on(object_id)]
+
+    def judged(self, object_id: ObjectId) -> CatalogSnapshot:
+        """The catalog by which an operation on an object is judged; see `Overlay.judged`."""
+        return self._overlay.judged(object_id)
 
     def put_tombstones(
-        self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"], *, purge: bool = False
+        self,
+        tables: Sequence[TableEntry],
+        state: Literal["dropped", "deregistered"],
+        *,
+        purge: bool = False,
+        ends_grants: bool = True,
     ) -> None:
         """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
 
-        With `purge` the next garbage collection removes their files.
+        With `purge` the next garbage collection removes their files. Grants on the tables end.
 
         To be called before their rows are removed. The uuids are derived from the batch's own, so that planning it
         again makes the same records. Their catalog version is the one before the flip: it has the rows (G13).
@@ -248,6 +293,14 @@ class PlanBuilder:
             )
             self._tombstones += 1
             self.change([tombstone])
+        if ends_grants:
+            self.end_grants(table.id for table in tables)
+
+    def end_grants(self, object_ids: Iterable[ObjectId]) -> None:
+        """Remove the grants on objects that are removed."""
+        ended = self.grants_on(object_ids)
+        if ended:
+            self.change(removes=[each.object_id for each in ended])
 
     def _window(self, table: TableEntry) -> str:
         """How long a table can come back by its properties or its namespaces'; empty: as long as the catalog says."""
@@ -290,9 +343,7 @@ class PlanBuilder:
             return
         if holder is not None:
             raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
-        raise NamespaceNotFoundError(
-            f"Namespace not found: namespace {join(parent)}, the parent of {join(object_id)}, does not exist"
-        )
+        raise parent_not_found(object_id)
 
     def rows_of(self, table_id: ObjectId) -> list[VersionEntry]:
         """All version rows of a table, of all branches."""
@@ -378,6 +429,7 @@ class PlanBuilder:
             tuple(self.published),
             tuple(self.staged),
             catalog_version=catalog_version if changes else None,
+            granted=tuple(self.granted),
         )
 
 

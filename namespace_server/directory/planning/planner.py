@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import orjson
-from lance_namespace.errors import InvalidInputError, TransactionNotFoundError, UnsupportedOperationError
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    TransactionNotFoundError,
+    UnsupportedOperationError,
+)
 
+from namespace_server.access.subjects import Privilege, Subject
+from namespace_server.attempts import Authorization
 from namespace_server.directory.model.entries import Changes
-from namespace_server.directory.model.errors import TablesWithoutCatalog
+from namespace_server.directory.model.errors import AccessDenied, TablesWithoutCatalog
+from namespace_server.directory.model.grant_operations import (
+    EnableGrants,
+    GrantPrivileges,
+    GrantRole,
+    RevokePrivileges,
+    RevokeRole,
+)
 from namespace_server.directory.model.notes import change_notes
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
@@ -50,7 +65,9 @@ from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import namespaces_and_tables, references, table_versions, transactions
 from namespace_server.directory.planning.cursors import plan_cursor
+from namespace_server.directory.planning.grants import plan_grant
 from namespace_server.directory.planning.intents import plan_intent
+from namespace_server.directory.planning.judgement import Judge
 from namespace_server.directory.planning.pins import plan_pin
 from namespace_server.directory.planning.plan_builder import (
     Finding,
@@ -75,9 +92,50 @@ def plan_batch(
     if replayed := replay_committed(batch, snapshot, findings):
         return replayed
     builder = PlanBuilder(batch, snapshot, findings, context)
-    for index, operation in enumerate(batch.operations):
-        builder.results.append(_plan_operation(builder, index, operation))
+    if batch.subject is not None and snapshot.policy is not None:
+        _plan_judged(builder, batch.subject)
+    else:
+        for index, operation in enumerate(batch.operations):
+            builder.results.append(_plan_operation(builder, index, operation))
     return None if builder.follows else builder.finish()
+
+
+def _plan_judged(builder: PlanBuilder, subject: Subject) -> None:
+    """Plan the operations that the subject may do, each judged on the effects of those before it (GR3).
+
+    Raises `AccessDenied` with all that it may not do, whatever else stands in the way: once an operation is denied, or
+    fails, those that follow are judged alone.
+    """
+    judge = Judge(subject, builder.judged)
+    denials: list[Authorization] = []
+    failure: LanceNamespaceError | None = None
+    for index, operation in enumerate(builder.batch.operations):
+        judgement = judge.judge(
+            index, operation, builder.findings.get(index), partial(_known_bases, builder, operation)
+        )
+        denials += judgement.denials
+        failure = failure or judgement.refusal
+        if denials or failure is not None:
+            continue
+        builder.granted += judgement.checks
+        try:
+            planned = judgement.result
+            builder.results.append(_plan_operation(builder, index, operation) if planned is None else planned)
+        except LanceNamespaceError as error:
+            failure = error
+    if denials:
+        raise AccessDenied(denials)
+    if failure is not None:
+        raise failure
+
+
+def _known_bases(builder: PlanBuilder, operation: Operation) -> frozenset[str]:
+    """The base paths of the head that a version is built on."""
+    if not isinstance(operation, CreateTableVersion | CommitTransaction):
+        return frozenset()
+    head = builder.view(operation.id).head(operation.id, operation.branch)
+    manifest = None if head is None else builder.context.manifest(head)
+    return frozenset() if manifest is None else frozenset(base.path for base in manifest.outline.base_paths)
 
 
 def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:
@@ -95,7 +153,8 @@ def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[
         for index, operation in enumerate(batch.operations)
         if isinstance(operation, CreateTableVersion)
     ]
-    if record is None and creates and all(_is_there(op, snapshot, findings.get(index)) for index, op in creates):
+    is_there = creates and all(_is_there(op, snapshot, findings.get(index)) for index, op in creates)
+    if record is None and is_there and _may_be_replayed(batch, snapshot):
         record = snapshot.record_by_request(batch.request_hash)
         if record is not None and record.principal != batch.principal:
             record = None
@@ -115,6 +174,13 @@ def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[
         replayed=True,
         catalog_version=record.catalog_version or None,
     )
+
+
+def _may_be_replayed(batch: Batch, snapshot: CatalogSnapshot) -> bool:
+    """Whether a batch is recognised by what it published: not for a subject that may not see the tables any more."""
+    policy = snapshot.policy
+    tables = (each.id for each in batch.operations if isinstance(each, CreateTableVersion))
+    return policy is None or all(policy.allows(batch.subject, Privilege.SEE, table_id) for table_id in tables)
 
 
 def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding: Finding | None) -> bool:
@@ -154,6 +220,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return references.plan_reference(builder, index, operation)
         case AlterBatch() | KeepAnswer():
             return _plan_note(builder, operation)
+        case EnableGrants() | GrantPrivileges() | RevokePrivileges() | GrantRole() | RevokeRole():
+            return plan_grant(builder, operation)
 
 
 def _plan_need(

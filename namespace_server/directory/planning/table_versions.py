@@ -151,7 +151,7 @@ def _remove_all(
         raise InvalidInputError(
             f"{chain_name(operation)}: version {head.version} is the head, it is not deleted: {reason}"
         )
-    builder.put_tombstones([table], DROPPED)
+    builder.put_tombstones([table], DROPPED, ends_grants=False)
     builder.change(removes=list(builder.work.object_ids(table.id)))
     builder.change([replace(table, location=operation.fresh_location)])
 

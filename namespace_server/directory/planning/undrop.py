@@ -37,7 +37,8 @@ def _undrop_namespace(builder: PlanBuilder, index: int, operation: UndropNamespa
     """The namespace comes back with all that was dropped with it, in one flip."""
     found = _dropped(builder, index, NamespaceNotFoundError)
     require_vacant(builder, operation.id)
-    builder.change(found.namespaces)
+    top, *below = found.namespaces
+    builder.create("namespace", top, *below)
     for dropped in found.tables:
         _bring_back(builder, dropped, dropped.table.id)
     [namespace] = [each for each in found.namespaces if each.id == operation.id]
@@ -82,8 +83,16 @@ def _bring_back(builder: PlanBuilder, dropped: TableBeforeDrop, table_id: Object
     table = replace(dropped.table, id=table_id)
     left = tuple(each for each in tombstone.participants if each.location != location)
     rows = [replace(row, table_id=table_id) for row in dropped.versions]
+    stale = [each.object_id for each in builder.grants_on([table_id])]
+    since = builder.base.version + 1
+    grants = [replace(each, on=table_id, since=since) for each in dropped.grants] if _judges(builder) else []
     if left:
-        builder.change([table, *rows, replace(tombstone, participants=left)])
+        builder.change([table, *rows, *grants, replace(tombstone, participants=left)], stale)
     else:
-        builder.change([table, *rows], [tombstone.object_id])
+        builder.change([table, *rows, *grants], [tombstone.object_id, *stale])
     return table
+
+
+def _judges(builder: PlanBuilder) -> bool:
+    """Whether grants are in force."""
+    return builder.work.policy is not None

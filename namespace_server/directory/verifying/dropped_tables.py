@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from lance_namespace.errors import LanceNamespaceError, NamespaceNotFoundError, TableNotFoundError
 
 from lance_core.errors import ReferenceNotFound
+from namespace_server.access.grants import GrantEntry
 from namespace_server.directory.model.entries import DROPPED, Participant, RecordEntry
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import UndropNamespace, UndropTable
@@ -64,7 +65,8 @@ class DroppedTableChecks:
             if _is_below(party.table_id, operation.id)
         )
         namespaces = (before.namespace(each) for each in _namespaces(before, operation.id))
-        return DroppedTables(tuple(each for each in namespaces if each is not None), tables)
+        found = tuple(each for each in namespaces if each is not None)
+        return DroppedTables(found, tables, _grants(before, operation.id))
 
     def _before(self, record: RecordEntry, place: str, error: type[LanceNamespaceError]) -> CatalogSnapshot:
         try:
@@ -83,7 +85,11 @@ def _table_before(before: CatalogSnapshot, record: RecordEntry, party: Participa
             f"table {join(party.table_id)} cannot come back: the batch that dropped it had created or renamed it"
         )
     rows = tuple(row for branch in before.chains(table.id) for row in before.versions(table.id, branch))
-    return TableBeforeDrop(record.batch_uuid, table, rows)
+    return TableBeforeDrop(record.batch_uuid, table, rows, _grants(before, table.id))
+
+
+def _grants(before: CatalogSnapshot, object_id: ObjectId) -> tuple[GrantEntry, ...]:
+    return () if before.policy is None else tuple(before.policy.on(object_id))
 
 
 def _namespaces(snapshot: CatalogSnapshot, top: ObjectId) -> Iterator[ObjectId]:

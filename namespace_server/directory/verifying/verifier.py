@@ -115,17 +115,23 @@ class Verifier:
         self._locations = LocationChecks(store, allowed)
         self._dropped = DroppedTableChecks(kept)
 
-    def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[Findings]:
+    def verify(
+        self, batches: Sequence[Batch], snapshot: CatalogSnapshot, known: Sequence[Findings] | None = None
+    ) -> list[Findings]:
         """The findings on storage for each operation of each batch, by index; looked up in parallel.
+
+        Those that are `known` of a batch are not looked up: its subject may not see what they are about.
 
         A problem is a finding, not an exception: a replayed batch needs no staged file (P1). Raises `StorageError`
         when the store cannot be read.
         """
-        findings: list[Findings] = [{} for _ in batches]
+        findings: list[Findings] = [{} for _ in batches] if known is None else [dict(each) for each in known]
         tasks: list[_Task] = []
         for number, batch in enumerate(batches):
             declared: dict[ObjectId, str] = {}
             for index, operation in enumerate(batch.operations):
+                if index in findings[number]:
+                    continue
                 if isinstance(operation, DeclareTable):
                     declared[operation.id] = operation.location
                     if operation.chosen:
