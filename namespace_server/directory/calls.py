@@ -37,3 +37,13 @@ class Call(Generic[T_co]):
     def batch_uuid(self) -> str:
         """The uuid of the batch; it names the batch also while its outcome is unknown."""
         return self.batch.uuid
+
+    @property
+    def principal(self) -> str | None:
+        """The principal whose change it is; None without authentication."""
+        return self.batch.principal
+
+    @property
+    def size(self) -> int:
+        """The number of its operations."""
+        return len(self.batch.operations)

@@ -3,7 +3,7 @@
 Calls that arrive while a group is committed form the next group. Before it is closed, it waits for the clients of the
 previous group, which were answered just now and often call again at once; otherwise two halves of the clients would
 take turns in groups half as large. It stops waiting as soon as they are all there, or when nothing arrives for some
-milliseconds.
+milliseconds. Which calls a group takes of those that wait, `FairQueue` says, by their principals.
 
 Behind it, in the threads that commit, a second queue lets the batches of several such groups share a flip: `FlipQueue`.
 """
@@ -14,7 +14,6 @@ import asyncio
 import logging
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from functools import partial
@@ -26,6 +25,7 @@ from namespace_server.directory.calls import Call
 from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.observability.observation import RequestTracing
 from namespace_server.outcomes import with_nothing_done
+from namespace_server.rest.fair_queue import FairQueue
 from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
@@ -38,14 +38,19 @@ _Results = Sequence[object | LanceNamespaceError]
 _ANSWERING_ITERATIONS = 1
 """Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
 for the GIL, and delay them by milliseconds."""
+_SHARING = 2
+"""Threads that commit calls of several principals, at least: while one verifies a large batch, or promotes what it
+published, the other one flips what is small."""
 
 
 class CommitQueue:
     """A bounded queue of calls and the threads that commit them.
 
-    `capacity` bounds the calls accepted and not yet answered, `group` those of one `commit_calls`. `wait` is for how
-    many seconds a group waits for one more call, while clients of the previous group have not called again. Belongs to
-    the event loop that called `start`; all methods are called on it.
+    `capacity` bounds the calls accepted and not yet answered, `group` those of one `commit_calls`, and `share` the
+    operations in it of one principal, while there are several. `wait` is for how many seconds a group waits for one
+    more call, while clients of the previous group have not called again. `workers` are the threads; if that is one, one
+    more is started when there are several principals, which commits calls of the others. Belongs to the event loop that
+    called `start`; all methods are called on it.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class CommitQueue:
         workers: int,
         capacity: int = 4096,
         group: int,
+        share: int,
         wait: float,
         tracing: RequestTracing | None = None,
     ) -> None:
@@ -63,16 +69,15 @@ class CommitQueue:
         self._group = group
         self._group_wait = wait
         self._tracing = tracing
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: FairQueue[_Waiting] = FairQueue(share, pipelined=workers > 1)
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"commit-{number}", daemon=True) for number in range(workers)
-        ]
-        self._idle = workers
+        self._workers = workers
+        self._most_threads = max(workers, _SHARING)
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
         self._accepted = 0
         self._closing = False
         self._wait: asyncio.TimerHandle | None = None
-        self._returning = 0
         self._open = False
         self._done = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -82,12 +87,22 @@ class CommitQueue:
         """The calls that are accepted and not yet answered. May be called by any thread."""
         return self._accepted
 
+    @property
+    def principals(self) -> int:
+        """The principals that sent calls within the last minute. May be called by any thread."""
+        return self._waiting.principals
+
+    @property
+    def held_back(self) -> int:
+        """The calls that wait because their principal has its share with the committer."""
+        return self._waiting.held_back
+
     def start(self) -> None:
         """Start the threads, and accept calls on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._open = True
-        for thread in self._threads:
-            thread.start()
+        for _ in range(self._workers):
+            self._start_thread()
 
     async def enqueue(self, call: Call[T]) -> T:
         """Commit one call and return its answer.
@@ -103,8 +118,8 @@ class CommitQueue:
             )
         waiting: asyncio.Future[object] = self._loop.create_future()
         self._accepted += 1
-        self._waiting.append((call, waiting, None if self._tracing is None else copy_context()))
-        self._returning = max(0, self._returning - 1)
+        entry = (call, waiting, None if self._tracing is None else copy_context())
+        self._waiting.add(call.principal, call.size, entry)
         self._gather(self._loop)
         return cast("T", await waiting)
 
@@ -122,9 +137,9 @@ class CommitQueue:
 
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close the group of the waiting calls when a thread is free for it and no more calls are expected."""
-        if not (self._idle and self._waiting):
+        if not self._waiting.is_ready or not (self._idle or self._add_thread()):
             return
-        if self._wait is not None and (not self._returning or len(self._waiting) >= self._group):
+        if self._wait is not None and not self._is_worth_waiting():
             self._wait.cancel()
             self._wait, self._closing = None, False
         if not self._closing:
@@ -134,15 +149,31 @@ class CommitQueue:
     def _close_or_wait(self, loop: asyncio.AbstractEventLoop, seen: int) -> None:
         """Close the group, or wait for more calls if they are expected and some came since the last look."""
         found = len(self._waiting)
-        if self._returning and seen < found < self._group:
+        if seen < found and self._is_worth_waiting():
             self._wait = loop.call_later(self._group_wait, self._close_or_wait, loop, found)
             return
         self._closing, self._wait = False, None
-        self._returning = 0
+        group = self._waiting.take(self._group)
         self._idle -= 1
-        group = [self._waiting.popleft() for _ in range(min(found, self._group))]
         self._jobs.put(partial(self._commit_group, loop, group))
         self._gather(loop)
+
+    def _is_worth_waiting(self) -> bool:
+        """Whether the next group has room for calls that are expected."""
+        return self._waiting.is_awaited and (self._waiting.is_shared or len(self._waiting) < self._group)
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"commit-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        self._idle += 1
+        thread.start()
+
+    def _add_thread(self) -> bool:
+        """Start a thread for the calls of other principals than the one whose calls are committed; whether one was."""
+        if len(self._threads) >= self._most_threads or not self._waiting.is_shared:
+            return False
+        self._start_thread()
+        return True
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -166,8 +197,9 @@ class CommitQueue:
 
     def _answer(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: _Results) -> None:
         self._accepted -= len(group)
-        self._returning += len(group)
         self._idle += 1
+        for call, _, _ in group:
+            self._waiting.answered(call.principal, call.size)
         if not (self._accepted or self._open):
             self._done.set()
         for (_, waiting, _), result in zip(group, results, strict=True):

@@ -52,6 +52,10 @@ _REMOTE_COMMITTERS = 8
 _LOCAL_WAIT = 0.002
 _REMOTE_WAIT = 0.02
 """Seconds for which a group waits for one more call; a flip takes ten times as long on a bucket."""
+_LOCAL_SHARE = 8
+_REMOTE_SHARE = 128
+"""Operations of one principal in a group, while there are several. They take about as long as the rest of a flip, so
+that one principal makes those of another one at most twice as long."""
 _LOCAL_LOOK = 0.1
 _REMOTE_LOOK = 1.0
 """Seconds between two looks for versions of other servers, while a client waits for events."""
@@ -101,12 +105,15 @@ class CatalogService:
         self.bodies = BodyReader(self.limits)
         # One worker is enough where promotion is a link. On remote stores one flips, some promote what was flipped
         # before, and the others bring what arrives meanwhile.
-        workers, wait = (1, _LOCAL_WAIT) if namespace.local else (_REMOTE_COMMITTERS, _REMOTE_WAIT)
+        workers, wait, share = (
+            (1, _LOCAL_WAIT, _LOCAL_SHARE) if namespace.local else (_REMOTE_COMMITTERS, _REMOTE_WAIT, _REMOTE_SHARE)
+        )
         self.commits = CommitQueue(
             namespace,
             workers=workers,
             capacity=self.limits.queue_capacity,
             group=namespace.group_limit,
+            share=share,
             wait=wait,
             tracing=tracing,
         )

@@ -33,6 +33,7 @@ class EchoCall:
     principal: str | None
     batch_uuid: str
     vends: bool = False
+    size: int = 1
 
 
 class EchoCatalog:

@@ -31,7 +31,7 @@ async def until_entered(catalog: Any) -> None:
 
 class TestCommitQueue:
     async def _started(self, catalog: Any, **options: Any) -> CommitQueue:
-        commits = CommitQueue(catalog, **{"workers": 1, "group": 64, "wait": 0.002, **options})
+        commits = CommitQueue(catalog, **{"workers": 1, "group": 64, "share": 8, "wait": 0.002, **options})
         commits.start()
         return commits
 
