@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.histories.checker import check
+from tests.histories.clients import is_repeated
 from tests.histories.history import Effect, Event, Row, Walk
 
 FIRST: tuple[Row, ...] = (("c", "first", 0), ("d", "first", 0))
@@ -223,3 +224,16 @@ def test_a_commit_by_path_that_was_committed_again_may_be_missing_meanwhile() ->
     read = Event("r", "three", (), 5, 6, "committed", reads={"t0": 2}, rows={"t0": ZERO[2]}, at_heads=True)
     assert kinds(A, by_path, read) == {"stale"}
     assert kinds(A, by_path, read, again=frozenset(B.effects)) == set()
+
+
+def test_a_repeated_answer_may_name_the_place_of_a_manifest_that_had_none_at_first() -> None:
+    def answer(path: str, version: int = 2) -> dict[str, object]:
+        return {"results": [{"version": {"version": version, "manifest_path": path}}]}
+
+    staged, place = "root/_staging/1b.2c.1-2", "root/t/_versions/3.manifest"
+    assert is_repeated(answer(place), answer(place))
+    assert is_repeated(answer(staged), answer(place))
+    assert not is_repeated(answer(place), answer(staged))
+    assert not is_repeated(answer(staged), answer(place, version=3))
+    assert not is_repeated(answer(staged), answer("root/_staging/1b.2c.1-3"))
+    assert not is_repeated(answer(staged), {"results": []})

@@ -27,7 +27,8 @@ def adopt_found(
 
     `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
     not descend from the head, whose writer may have read another version than that of the catalog (P12), or of which a
-    file is missing or too old, and before a version of a deleted branch (see `removed_files`).
+    file is missing or too old, and before a version of a deleted branch (see `removed_files`). There are none above a
+    file whose number a version of the same group has taken in `snapshot`.
     """
     adopted: list[VersionEntry] = []
     files: dict[int, ManifestFile] = {}
@@ -40,6 +41,10 @@ def adopt_found(
 
     for scheme, file, e_tag in found:
         if below is not None and file.version <= below.version:
+            # Adopted before, or the number of a batch of this group: what is above was built on this file then.
+            taken = snapshot.version_entry(table.id, branch, file.version)
+            if taken is None or taken.identity != file.identity:
+                break
             continue
         if below is None and branch is None and file.version != 1:
             break

@@ -120,3 +120,24 @@ def test_a_pinned_head_that_a_cleanup_removed_is_not_there(ground: Ground) -> No
         assert (
             process.namespace.read("describe_table_version", {"id": TABLE}, at=newest).body["version"]["version"] == 3
         )
+
+
+def test_nothing_is_adopted_above_a_version_of_its_own_group(ground: Ground) -> None:
+    """The versions by path above its number are built on the file that has its name."""
+    ground.make_table(*TABLE)
+    ground.catalog.sweep()
+    ground.catalog.flush_record_housekeeping()
+    added = [ground.transaction(TABLE, rows(3, 4)), ground.transaction(TABLE, rows(5, 6))]
+    calls = [ground.namespace.prepare("batch_commit_tables", {"operations": [each]}) for each in added]
+    there = set(ground.root.rglob("data/*.lance"))
+    by_path = lance.write_dataset(rows(4, 5), str(ground.root / ground.location(TABLE)), mode="append")
+    [lost] = set(ground.root.rglob("data/*.lance")) - there
+    by_path.delete("id = 4")  # its fragment, which has the id of that of the first batch
+    lost.unlink()  # so that its version is not adopted
+
+    answers = ground.namespace.commit_calls(calls)
+
+    versions = [each.body["results"][0]["commit_transaction"]["version"]["version"] for each in answers]  # type: ignore[union-attr]
+    assert versions == [2, 3]
+    assert ground.ids(TABLE) == [0, 1, 2, 3, 5]
+    assert [row["id"] for row in ground.open(TABLE).to_table().sort_by("id").to_pylist()] == [0, 1, 2, 3, 5]

@@ -17,6 +17,7 @@ RULES = (
     "one reading",
     "found above a taken name",
     "versions below the number",
+    "none above its own group",
 )
 BATCH, PATH = "batch", "path writer"
 
@@ -51,7 +52,10 @@ class Model:
     def steps(self, state: State) -> Iterator[tuple[str, State]]:
         """Every step that some process can do."""
         if not state.flipped:
-            yield "batch: flips", state._replace(flipped=True, fragments=((1, BATCH),))
+            after = state._replace(flipped=True, fragments=((1, BATCH),))
+            yield "batch: flips", after
+            if state.delete == "stands" and "none above its own group" not in self.rules:
+                yield "batch: flips, and another one of its group adopts the deletion", _without(after, (1, BATCH))
         yield from self._writer(state)
         if state.flipped and not state.name:
             yield "server: promotes", state._replace(name=BATCH)
