@@ -127,6 +127,11 @@ class Settings(BaseSettings):
         default_factory=list,
         description="Prefixes outside the root that tables may use: absolute paths or URIs.",
     )
+    blob_locations: Annotated[list[Location], Items] = Field(
+        default_factory=list,
+        description="Prefixes of files that values of blob columns may be, by a URI or below a base path: absolute "
+        "paths or URIs. The server reads such a file with its own credentials for everyone who reads the table.",
+    )
     implicit_namespaces: bool = Field(
         default=False, description="Whether a table may be created in a namespace that does not exist yet."
     )
@@ -511,6 +516,7 @@ class Settings(BaseSettings):
             options=CatalogOptions(
                 limits=Limits(operations=self.max_operations),
                 allowed_locations=tuple(self.allowed_locations),
+                blob_locations=tuple(self.blob_locations),
                 implicit_namespaces=self.implicit_namespaces,
                 verify_data_files=self.verify_data_files,
                 sole_writer=self.fenced,

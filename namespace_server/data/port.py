@@ -66,6 +66,13 @@ class TableCatalog(Protocol):
         """
         ...
 
+    def blob_refusal(self, place: str) -> str | None:
+        """Why the file at this path or URI, which is a value of a column of blobs, is not read; None if it is.
+
+        A few looks at the links of a local path.
+        """
+        ...
+
     def new_table(self, request: CreateTable) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 

@@ -43,7 +43,7 @@ from namespace_server.directory.recovery.backup_note import BackupNote
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
-from namespace_server.directory.verifying.allowed_locations import AllowedLocations
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations, BlobLocations
 from namespace_server.directory.verifying.verifier import Verifier
 from namespace_server.durations import elapsed_clock
 from namespace_server.observability.observation import SILENT, CatalogFigures, Observer
@@ -56,8 +56,10 @@ class CatalogOptions:
     """The options of a catalog. With a `sweep_interval` of 0 nothing happens in the background.
 
     `allowed_locations` are absolute paths or URIs outside the root: symbolic links of registered tables and base paths
-    of manifests may lead below them, and else below the root alone. With `implicit_namespaces` a declare makes the
-    namespaces above its table, in the same batch, and a namespace that does not exist lists as empty.
+    of manifests may lead below them, and else below the root alone. `blob_locations` are those below which values of
+    blob columns may be files that this process reads for the callers of operations on rows. With `implicit_namespaces`
+    a declare makes the namespaces above its table, in the same batch, and a namespace that does not exist lists as
+    empty.
     With `verify_data_files` the ends of data files are read in a bucket too: see `AddedFileChecks`. `group_limit` is
     the most batches that share a flip; None: 64 in a directory, 256 in a bucket, where a flip takes three round trips.
     With `sole_writer` the store takes manifests under canonical names from the servers of this root alone: no search is
@@ -74,6 +76,7 @@ class CatalogOptions:
     transaction_cache_bytes: int = 16 << 20
     limits: Limits = field(default_factory=Limits)
     allowed_locations: tuple[str, ...] = ()
+    blob_locations: tuple[str, ...] = ()
     implicit_namespaces: bool = False
     verify_data_files: bool = False
     sole_writer: bool = False
@@ -123,6 +126,7 @@ class StoredCatalog:
             allowed=AllowedLocations(store, options.allowed_locations),
             contents=options.verify_data_files,
         )
+        self.blob_locations = BlobLocations(options.blob_locations)
         limits = CommitLimits(self.group_limit, options.tries)
         planner = GroupPlanner(store, self.manifests, self.transactions, self.promoter)
         queue, failed_attempts = FlipQueue(limits.group_size), FailedAttempts(store)

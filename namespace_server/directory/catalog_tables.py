@@ -106,6 +106,10 @@ class CatalogTables:
         uri = self._catalog.store.object_uri(declared.location)
         return TableState(declared.id, uri, None, declared.properties), snapshot.version
 
+    def blob_refusal(self, place: str) -> str | None:
+        """Why the file that a value of a column of blobs is, outside of its table, is not read; None if it is."""
+        return self._catalog.blob_locations.refusal(place)
+
     def is_answered(self, caller: Caller) -> bool:
         """Whether a change of this caller was committed under this idempotency key."""
         key = caller.idempotency_key

@@ -40,6 +40,7 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;
+    * `blob_locations`: likewise, below which values of blob columns may be files that are read for callers;
     * `implicit_namespaces`, `verify_data_files`, `fenced` (`false`): see `CatalogOptions`;
     * `vended.*`: options of the object store that clients are handed; `vended_role_arn`, `vended_azure_sas`,
       `vended_google_token`, `vended_sts_endpoint`, `vended_permission`, `vended_seconds`: temporary ones for one table;

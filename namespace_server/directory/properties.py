@@ -162,6 +162,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "commit_tries": ("tries", int),
     "group_limit": ("group_limit", int),
     "allowed_locations": ("allowed_locations", _prefixes),
+    "blob_locations": ("blob_locations", _prefixes),
     "implicit_namespaces": ("implicit_namespaces", _boolean),
     "verify_data_files": ("verify_data_files", _boolean),
     "fenced": ("sole_writer", _boolean),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -22,6 +22,7 @@ from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read, require_not_newest
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.observability.observation import SILENT, Observer, PoolState
+from namespace_server.rest.blob_pieces import PieceSpace
 from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
@@ -32,6 +33,7 @@ from namespace_server.workers.spool import SpoolSpace
 from namespace_server.workers.starter import WorkerStarter
 from table_data.batch_operations import StagedOperation, TableState
 from table_data.errors import VersionGone
+from table_data.jobs.job import Job
 from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
 
 T = TypeVar("T")
@@ -54,6 +56,50 @@ class RowStream:
     chunks: AsyncIterator[bytes]
     catalog_version: int
     table_version: int | None
+
+
+class TableReading:
+    """Reads of one version of a table for one request."""
+
+    def __init__(
+        self,
+        catalog: TableCatalog,
+        reads: ReadPool,
+        planned: PlannedRead,
+        principal: str | None,
+        connection: asyncio.Timeout,
+        limits: DataLimits,
+    ) -> None:
+        self._catalog = catalog
+        self._reads = reads
+        self._planned = planned
+        self._principal = principal
+        self._connection = connection
+        self._patience = limits.chunk_timeout
+        self.table = planned.table
+        self.catalog_version = planned.catalog_version
+
+    async def value(self, operation: str, request: ReadRequest) -> Any:
+        """What a job answers. Raises `ClientError`, `WorkTimeout`, `ThrottlingError`."""
+        return await self._reads.value(self._job(operation, request), self.table, self._principal)
+
+    @asynccontextmanager
+    async def rows(self, operation: str, request: ReadRequest) -> AsyncIterator[RowStream]:
+        """The rows that a job answers, as `DataService.rows`."""
+        async with self._reads.rows(self._job(operation, request), self.table, self._principal) as rows:
+            chunks = _taken(rows.chunks(), self._connection, self._patience)
+            yield RowStream(chunks, self.catalog_version, self.table.version)
+
+    def taken(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Pieces of an answer, each of which the client has to take in time."""
+        return _taken(chunks, self._connection, self._patience)
+
+    def blob_refusal(self, place: str) -> str | None:
+        """As `TableCatalog.blob_refusal`."""
+        return self._catalog.blob_refusal(place)
+
+    def _job(self, operation: str, request: ReadRequest) -> Job:
+        return replace(self._planned.job, operation=operation, request=request)
 
 
 class DataService:
@@ -88,6 +134,7 @@ class DataService:
             share=share,
             observer=observer,
         )
+        self.pieces = PieceSpace()
         self._finding = _BoundedThreads(_FINDING + limits.waiting)
         self._under_way = _UnderWay()
         tables = _Tables(catalog, commit, self._find, self._under_way)
@@ -165,6 +212,25 @@ class DataService:
             async with self._errors(planned), self._reads.rows(planned.job, planned.table, principal) as rows:
                 chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
                 yield RowStream(chunks, planned.catalog_version, planned.table.version)
+
+    @asynccontextmanager
+    async def reading(
+        self,
+        operation: str,
+        request: ReadRequest,
+        receive: Receive,
+        *,
+        at: ReadPoint = NEWEST,
+        principal: str | None = None,
+    ) -> AsyncIterator[TableReading]:
+        """Several reads of one version of a table. They end when the client goes away, with `ClientDisconnected`.
+
+        Raises the namespace errors of the operation, also those of reads in the block.
+        """
+        async with _while_connected(receive) as connection:
+            planned = await self._plan(operation, request, at)
+            async with self._errors(planned):
+                yield TableReading(self._catalog, self._reads, planned, principal, connection, self._limits)
 
     @asynccontextmanager
     async def _errors(self, planned: PlannedRead) -> AsyncIterator[None]:

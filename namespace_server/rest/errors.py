@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -165,6 +166,31 @@ class Misdirected(LanceNamespaceError):
     status = 421
 
 
+class RowNotFound(LanceNamespaceError):
+    """The version of the table has no such row (404)."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 404
+
+
+class RowNotUnique(LanceNamespaceError):
+    """Several rows match where one is asked for (409)."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 409
+
+
+class RangeNotSatisfiable(LanceNamespaceError):
+    """No byte of a value lies in the range that is asked for (416). `headers` say how long it is, and of what."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 416
+
+    def __init__(self, message: str, headers: Iterable[Header]) -> None:
+        super().__init__(message)
+        self.headers = tuple(headers)
+
+
 def status_of(error: LanceNamespaceError) -> int:
     """The HTTP status of an error: its own if it has one, else the one of its code, else 500."""
     own = getattr(error, "status", None)
@@ -245,6 +271,8 @@ def render_error(
         headers.append((b"www-authenticate", b"Bearer"))
     elif isinstance(answered, ServerReadOnly | TokenNotJudged | TooManyWrongKeys):
         headers.append((b"retry-after", b"%d" % answered.retry_after))
+    elif isinstance(answered, RangeNotSatisfiable):
+        headers += answered.headers
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append(CLOSING)  # the rest of the body is not worth reading
     return answered, headers, body

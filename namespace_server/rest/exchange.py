@@ -195,13 +195,14 @@ class Exchange:
         segment = self.segment
         if "+" not in segment:
             return read_id(segment, query)
-        readings = read_ids(segment, query, form=self._writes_forms)
+        readings = read_ids(segment, query, form=self.writes_forms)
         found = readings[0] if len(readings) == 1 else await self._choose(readings, body)
         self.scope["raw_path"] = self.scope["raw_path"].replace(segment.encode(), as_segment(found, query), 1)
         return found
 
     @property
-    def _writes_forms(self) -> bool:
+    def writes_forms(self) -> bool:
+        """Whether the client writes paths as forms: a space as `+`."""
         return writes_forms(self.headers, self.scope["query_string"])
 
     async def _choose(self, readings: Sequence[Id], body: bytes) -> Id:
@@ -251,7 +252,7 @@ class Exchange:
         def decode() -> R:
             body = decode_body(data, limits, values=limits.values, route=route, place=place, optional=optional)
             if named is not None:
-                body[named] = choose_name(named, self.segments[-1], body.get(named), form=self._writes_forms)
+                body[named] = choose_name(named, self.segments[-1], body.get(named), form=self.writes_forms)
             return kind.validate_python({**parameters, **present(body)})
 
         if len(data) < LARGE_BODY:

@@ -23,6 +23,9 @@ DATABASE_PREFIX: Final = b"x-lancedb-database-prefix"
 """Lancedb's names for the namespace that a request is about, and for the prefix below it: `db://DATABASE/PREFIX`."""
 LAST_EVENT_ID: Final = b"last-event-id"
 """The catalog version of the last event that a client of a stream has seen."""
+RANGE: Final = b"range"
+IF_RANGE: Final = b"if-range"
+IF_NONE_MATCH: Final = b"if-none-match"
 SINGLE: Final = (
     b"host",
     b"content-type",
@@ -39,6 +42,8 @@ SINGLE: Final = (
     LAST_EVENT_ID,
     DATABASE,
     DATABASE_PREFIX,
+    RANGE,
+    IF_RANGE,
 )
 """Headers of which a request may not have two that differ: a proxy in front might go by another one of them."""
 OURS: Final = frozenset({CATALOG_VERSION, FORWARDED_TO, ANSWERED_BY, PEER_CHALLENGE, PEER_RESPONSE, HANDED_ORIGIN})

@@ -126,3 +126,17 @@ class MergeInsertQuery(QueryParameters, total=False):
     when_not_matched_by_source_delete_filt: str
     timeout: str
     use_index: Flag
+
+
+class BlobQuery(QueryParameters, total=False):
+    """Query parameters of a read of one blob: the version of its table, the newest without."""
+
+    version: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=MAX_INT64)]
+    branch: str
+    tag: str
+
+
+class FindBlobQuery(BlobQuery, total=False):
+    """Those of a read of the blob of the row that matches a filter."""
+
+    filter: Required[str]

@@ -6,6 +6,7 @@ And those of maintenance, which it does not have.
 from __future__ import annotations
 
 from table_data.operations import (
+    blobs,
     columns,
     compacting,
     indices,
@@ -26,4 +27,4 @@ CHANGES: Changes = {
     **columns.CHANGES,
     **compacting.CHANGES,
 }
-READS: Reads = {**querying.READS, **indices.READS}
+READS: Reads = {**querying.READS, **indices.READS, **blobs.READS}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[StrictStr, Field(min_length=1)]
 Count = Annotated[StrictInt, Field(ge=0)]
+RowId = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 Positive = Annotated[StrictInt, Field(ge=1)]
 Real = StrictFloat | StrictInt
 Texts = dict[StrictStr, StrictStr]
@@ -336,6 +337,52 @@ class QueryTable(ReadRequest, total=False):
     with_row_id: StrictBool | None
 
 
+class FetchBlobs(ReadRequest):
+    """The rows, by their ids, whose values of a column of blobs are read as a whole."""
+
+    column: Name
+    row_ids: list[RowId]
+
+
+class ReadTableBlob(ReadRequest):
+    """The row, by its id, whose value of a column of blobs is read."""
+
+    column: Name
+    row_id: RowId
+
+
+class FindTableBlob(ReadRequest):
+    """The row, by a filter that it alone matches, whose value of a column of blobs is read."""
+
+    column: Name
+    filter: Name
+
+
+class LocateBlobs(ReadRequest, total=False):
+    """The rows whose values are looked for: those with these ids, or the first two that match a filter."""
+
+    column: Required[Name]
+    row_ids: list[RowId]
+    filter: StrictStr
+
+
+class ReadBlobs(ReadRequest):
+    """Rows whose values are read as a whole, with their sizes in bytes."""
+
+    column: Name
+    row_ids: list[RowId]
+    sizes: list[Count]
+
+
+class ReadBlob(ReadRequest):
+    """Bytes of one value: at most `length` from `offset` on."""
+
+    column: Name
+    row_id: RowId
+    offset: Count
+    length: Count
+
+
 class Explain(ReadRequest, total=False):
     """ExplainTableQueryPlanRequest. Version and branch are those of the query."""
 
@@ -394,6 +441,9 @@ READS: Final[Mapping[str, type[ReadRequest]]] = {
     "query_table": QueryTable,
     "analyze_table_query_plan": QueryTable,
     "explain_table_query_plan": Explain,
+    "fetch_table_blobs": FetchBlobs,
+    "read_table_blob": ReadTableBlob,
+    "find_table_blob": FindTableBlob,
 }
 """As `CHANGES`, of reads."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -44,8 +45,7 @@ class AllowedLocations:
         self._root = store.innermost.root if isinstance(store.innermost, LocalStore) else None
         places = [_place(store.uri)] if self._root is None else [_directory(self._root), _resolved(self._root)]
         for prefix in prefixes:
-            place = _place(prefix)
-            places += [place] if place.scheme != "file" else [place, _resolved(_path(place))]
+            places += _spellings(_place(prefix))
         self._places = tuple(places)
 
     def refused_bases(self, bases: Iterable[pb.BasePath]) -> dict[str, str]:
@@ -129,6 +129,32 @@ class AllowedLocations:
         return any(place.is_in(allowed) for allowed in self._places)
 
 
+class BlobLocations:
+    """The `prefixes` (absolute paths or URIs) below which files may lie that values of columns of blobs name.
+
+    The server reads such a file with its own rights, for everyone who may read the table: so the root is not among
+    them. Raises ValueError as `AllowedLocations`.
+    """
+
+    def __init__(self, prefixes: Iterable[str] = ()) -> None:
+        self._places = tuple(each for prefix in prefixes for each in _spellings(_place(prefix)))
+
+    def refusal(self, location: str) -> str | None:
+        """Why the file at a path or URI is not read; None if it is. Symbolic links are followed.
+
+        A local one that is no regular file is not: pylance would wait for a writer of a named pipe.
+        """
+        try:
+            place = _place(location)
+        except ValueError as error:
+            return f"{shown(location)}: {error}"
+        if not all(any(end.is_in(allowed) for allowed in self._places) for end in _spellings(place)):
+            return f"{shown(location)} lies outside the blob_locations of this server"
+        if place.scheme == "file" and not Path(_path(place)).is_file():
+            return f"{shown(location)}: expected a regular file, found none"
+        return None
+
+
 def new_bases(transaction: pb.Transaction) -> Sequence[pb.BasePath]:
     """The base paths that a transaction adds to a table. Planning sees to that of a branch."""
     match transaction.WhichOneof("operation"):
@@ -172,6 +198,11 @@ def _place(location: str) -> _Place:
     if path.startswith("//") or any(part in {"", ".", ".."} or not part.isprintable() for part in components):
         raise ValueError("expected a path without empty components, '.' and '..'")
     return _Place(scheme, host, tuple(components))
+
+
+def _spellings(place: _Place) -> list[_Place]:
+    """A place, and where it leads if it is a local one."""
+    return [place] if place.scheme != "file" else [place, _resolved(_path(place))]
 
 
 def _directory(path: str) -> _Place:

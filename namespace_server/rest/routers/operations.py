@@ -6,6 +6,7 @@ in front of FastAPI as well, with the same result (`routing`). The most frequent
 
 from __future__ import annotations
 
+from namespace_server.rest.blobs import FetchBlobs, ReadBlob
 from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import (
     Change,
@@ -20,6 +21,7 @@ from namespace_server.rest.models import (
     BranchQuery,
     CreateTableQuery,
     DescribeTableQuery,
+    FindBlobQuery,
     InsertQuery,
     ListTablesQuery,
     ListTableVersionsQuery,
@@ -74,6 +76,10 @@ OPERATIONS: tuple[Route, ...] = (
     post("get_table_stats", "/v1/table/{id}/stats", TableRead()),
     post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True)),
     post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True)),
+    # -- values of columns of blobs: many as rows; one as bytes, of the row with an id or that a filter matches
+    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", FetchBlobs()),
+    get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", ReadBlob()),
+    get("find_table_blob", "/v1/table/{id}/blob/{column}/bytes", ReadBlob(FindBlobQuery)),
     # -- indices of tables
     post("create_table_index", "/v1/table/{id}/create_index", TableChange(_COMMITTED)),
     post("create_table_scalar_index", "/v1/table/{id}/create_scalar_index", TableChange(_COMMITTED)),

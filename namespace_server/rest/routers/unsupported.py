@@ -22,7 +22,6 @@ _OF_TABLES: tuple[tuple[str, str], ...] = (
     ("create_multipart_write", "multipart_write/create"),
     ("complete_multipart_write", "multipart_write/complete"),
     ("abort_multipart_write", "multipart_write/abort"),
-    ("fetch_table_blobs", "fetch_blobs"),
     ("prewarm_table_index", "index/{index_name}/prewarm"),
     ("prewarm_table_pages", "page_cache/prewarm"),
     ("list_table_errors", "errors"),
@@ -39,7 +38,6 @@ _JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
 def _of_lancedb() -> tuple[Route, ...]:
     return (
         *(post(name, f"/v1/table/{{id}}/{path}", Refusal()) for name, path in _OF_TABLES),
-        get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", Refusal()),
         *(
             post(f"{what}_{kind}", f"/v1/{kind}/{{id}}/{what}", Refusal())
             for kind, operations in _OF_OBJECTS.items()

@@ -1,0 +1,105 @@
+"""A long value of a row as pieces: each is read when the client has taken the one before, and not earlier.
+
+A worker is held for one piece at a time, never while a client reads. So a client that is slow holds a piece of memory,
+whatever the length of the value, and no worker and no room on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+from lance_namespace.errors import ThrottlingError
+
+from table_data.errors import WorkFailed
+
+MEMORY: Final = 128 << 20
+"""Bytes of pieces that are in memory, of all answers."""
+_FIRST: Final = 256 << 10
+_LARGEST: Final = 4 << 20
+_QUICK: Final = 0.5
+"""Seconds within which a client takes a piece if it can have larger ones, and the next one read beforehand."""
+_ROOM_TIMEOUT: Final = 5.0
+"""Seconds that a piece waits for room in memory."""
+
+Read = Callable[[int, int], Awaitable[bytes]]
+"""Reads so many bytes from a place on. Raises the errors of a job of a worker."""
+
+
+class PieceSpace:
+    """The room for pieces: `most` bytes. Belongs to one event loop."""
+
+    def __init__(self, most: int = MEMORY) -> None:
+        self.left = most
+        self._changed = asyncio.Event()
+        self._reading: set[asyncio.Task[bytes]] = set()
+
+    async def hold(self, size: int) -> None:
+        """Count bytes once there is room for them. Raises `ThrottlingError` (21) if others make none."""
+        try:
+            async with asyncio.timeout(_ROOM_TIMEOUT):
+                while size > self.left:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise ThrottlingError("the blobs that others read fill the room for them; try again") from None
+        self.left -= size
+
+    def let_go(self, size: int) -> None:
+        """Count bytes no longer."""
+        self.left += size
+        self._changed.set()
+
+    def begin(self, read: Read, place: int, length: int) -> asyncio.Task[bytes]:
+        """Read a piece, which is counted until it is let go."""
+
+        async def piece() -> bytes:
+            await self.hold(length)
+            try:
+                data = await read(place, length)
+                if len(data) != length:
+                    raise WorkFailed(f"a blob: expected {length} bytes from {place} on, found {len(data)}")
+            except BaseException:
+                self.let_go(length)
+                raise
+            return data
+
+        return asyncio.create_task(piece())
+
+    def abandon(self, piece: asyncio.Task[bytes]) -> None:
+        """Let go of a piece when it is read. To end its worker would cost more than the rest of one piece."""
+
+        def ended(task: asyncio.Task[bytes]) -> None:
+            self._reading.discard(task)
+            if not task.cancelled() and task.exception() is None:
+                self.let_go(len(task.result()))
+
+        self._reading.add(piece)
+        piece.add_done_callback(ended)
+
+
+async def pieces(read: Read, place: int, end: int, space: PieceSpace) -> AsyncIterator[bytes]:
+    """The bytes from a place up to an end, in pieces that grow while they are taken quickly.
+
+    Raises what `read` raises, `ThrottlingError`, and `WorkFailed` for a value that has fewer bytes now.
+    """
+    clock = asyncio.get_running_loop().time
+    size, coming = _FIRST, None
+    try:
+        while place < end or coming is not None:
+            coming = coming or space.begin(read, place, min(size, end - place))
+            data = await asyncio.shield(coming)
+            coming = None
+            place += len(data)
+            try:
+                if size > _FIRST and place < end:
+                    coming = space.begin(read, place, min(size, end - place))
+                began = clock()
+                yield data
+                size = min(2 * size, _LARGEST) if clock() - began < _QUICK else _FIRST
+            finally:
+                space.let_go(len(data))
+    finally:
+        if coming is not None:
+            space.abandon(coming)
