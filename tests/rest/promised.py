@@ -17,6 +17,10 @@ from tests.data.arrow import ARROW, stream
 
 ROWS = stream(pa.table({"a": [1, 2], "s": ["x", "y"]}))
 MORE = stream(pa.table({"a": [2, 3], "s": ["w", "z"]}))
+_BLOB = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+BLOBS = stream(
+    pa.table([pa.array([1, 2]), pa.array([b"x", b"y"], pa.large_binary())], pa.schema([("a", "int64"), _BLOB]))
+)
 NAMESPACE = "h"
 
 
@@ -57,6 +61,11 @@ class Scene:
         self.ask(f"/v1/table/{found}/create", ROWS)
         for _ in range(versions - 1):
             self.ask(f"/v1/table/{found}/insert", MORE)
+        return found
+
+    def blobs(self, name: str) -> str:
+        found = f"{NAMESPACE}${name}"
+        self.ask(f"/v1/table/{found}/create", BLOBS)
         return found
 
     def declared(self, name: str) -> str:
@@ -196,6 +205,9 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "CountTableRows": lambda s, n: Asked({}, s.table(n)),
     "ExplainTableQueryPlan": lambda s, n: Asked({"query": _QUERY}, s.table(n)),
     "AnalyzeTableQueryPlan": lambda s, n: Asked(_QUERY, s.table(n)),
+    "FetchTableBlobs": lambda s, n: Asked({"column": "b", "row_ids": [1, 0]}, s.blobs(n)),
+    "ReadTableBlob": lambda s, n: Asked(None, s.blobs(n), names={"column": "b", "row": "1"}),
+    "FindTableBlob": lambda s, n: Asked(None, s.blobs(n), {"filter": "a = 2"}, {"column": "b"}),
     "GetTableStats": lambda s, n: Asked({}, s.table(n)),
     "ListTableIndices": lambda s, n: Asked({}, s.indexed(n)),
     "DescribeTableIndexStats": lambda s, n: Asked({}, s.indexed(n), names={"index_name": "i"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from namespace_server.rest.blobs import FetchBlobs, ReadBlob
 from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
 from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
@@ -17,7 +18,7 @@ class Served:
 
     `rows` are the query parameters where the body is rows, `parameters` those beside a JSON body; `data` says that
     pylance does the work; `pinned` says that a catalog version may be named, and `fresh` that a table version may be
-    named that is the oldest to be read.
+    named that is the oldest to be read. Of what has `ranges` a range of bytes may be asked for.
     """
 
     operation: str
@@ -29,6 +30,7 @@ class Served:
     data: bool = False
     pinned: bool = False
     fresh: bool = False
+    ranges: bool = False
 
     @property
     def query(self) -> type[QueryParameters]:
@@ -50,6 +52,10 @@ def _served(route: Route) -> Served:
             return Served(*named, rows=query, data=True)
         case TableRead():
             return Served(*named, data=True, pinned=True, fresh=True)
+        case FetchBlobs():
+            return Served(*named, data=True, pinned=True, fresh=True)
+        case ReadBlob(query):
+            return Served(*named, parameters=query, data=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
         case SchemaMetadataChange():

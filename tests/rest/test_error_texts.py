@@ -100,7 +100,7 @@ class Answers:
 
 
 def _paths(served: Served, table: str) -> str:
-    values = {"{id}": table, "{index_name}": "none", "{version}": "99"}
+    values = {"{id}": table, "{index_name}": "none", "{version}": "99", "{column}": "none", "{row}": "0"}
     if served.path.startswith("/v1/namespace/"):
         values["{id}"] = table.partition("$")[0] or "$"
     elif served.path.startswith("/v1/transaction/"):

@@ -44,6 +44,7 @@ def failing(echo: EchoCatalog) -> Iterator[httpx.Client]:
 
 def send(client: httpx.Client, endpoint: Served, body: Any = None) -> httpx.Response:
     path = endpoint.path.replace("{id}", "a").replace("{version}", "1").replace("{index_name}", "i")
+    path = path.replace("{column}", "c").replace("{row}", "0")
     if endpoint.rows is not None:
         return client.request(endpoint.method, path, content=b"no rows", headers=ARROW)
     return client.request(endpoint.method, path, json=body if endpoint.method == "POST" else None)

@@ -104,6 +104,7 @@ from .event_data import EventData
 from .event_data_kind import EventDataKind
 from .event_table import EventTable
 from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
+from .fetch_table_blobs_request import FetchTableBlobsRequest
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
 from .fts_query import FtsQuery
@@ -302,6 +303,7 @@ __all__ = (
     "EventDataKind",
     "EventTable",
     "ExplainTableQueryPlanRequest",
+    "FetchTableBlobsRequest",
     "FragmentStats",
     "FragmentSummary",
     "FtsQuery",
