@@ -5,6 +5,7 @@ and answers become bytes.
 
     routers         the routes: one table of the operations, health, documentation, operations that are not served
     handlers        what routes do with a request, one class for each kind of operation
+    blobs           the handlers of values of columns of blobs, and their answers
     following       the handler of events: an answer after a wait, or a stream
     routing         how a route is declared, FastAPI, and the fast path in front of it
     exchange        one request and what its parts say
@@ -17,6 +18,8 @@ and answers become bytes.
         limits          the bounds that every request is held to
     service         what all routes share: the catalog, threads, the newest snapshot
     data_service    operations on rows, admitted within bounds
+    blob_pieces     a long value, read as its client takes it
+    byte_ranges     ranges of bytes that a request asks for, and conditions on them
     event_streams   what waits for catalog versions, and wakes when there are new ones
     forwarding      hands changes to the server that commits
     forwarding_result  the result of forwarding a change

@@ -29,8 +29,7 @@ from namespace_server.rest.responses import RowsResponse
 from namespace_server.rest.routing import Handler
 from table_data.batch_operations import DELIMITER
 from table_data.requests.found_blobs import FoundBlob
-from table_data.requests.table_requests import FetchBlobs as FetchRequest
-from table_data.requests.table_requests import ReadRequest
+from table_data.requests.table_requests import FetchBlobs, ReadRequest
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ _OCTETS: Final[tuple[Header, ...]] = (
 )
 
 
-class FetchBlobs:
+class ManyBlobs:
     """The values of some rows, as a whole: one row for each id, in their order."""
 
     def handler(self, operation: str, _path: str) -> Handler:
@@ -54,7 +53,7 @@ class FetchBlobs:
         async def answer(exchange: Exchange) -> Response:
             at, principal = exchange.read_point, exchange.principal
             read = await exchange.table_request(kind, large=True)
-            request = cast("FetchRequest", read.request)
+            request = cast("FetchBlobs", read.request)
             if len(request["row_ids"]) > _MOST_ROWS:
                 raise InvalidInputError(
                     f"row_ids: fetch_blobs accepts at most {_MOST_ROWS} row ids, found {len(request['row_ids'])}"
@@ -67,7 +66,7 @@ class FetchBlobs:
 
 @asynccontextmanager
 async def _fetched(
-    exchange: Exchange, operation: str, request: FetchRequest, at: ReadPoint, principal: str | None, receive: Receive
+    exchange: Exchange, operation: str, request: FetchBlobs, at: ReadPoint, principal: str | None, receive: Receive
 ) -> AsyncIterator[RowStream]:
     ids, column = request["row_ids"], request["column"]
     async with exchange.service.data.reading(operation, request, receive, at=at, principal=principal) as reading:
@@ -88,7 +87,7 @@ async def _fetched(
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBlob:
+class OneBlob:
     """One value as bytes: of the row whose id is in the path, or of the one that the filter in the query matches."""
 
     query: type[BlobQuery] = BlobQuery

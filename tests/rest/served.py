@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from namespace_server.rest.blobs import FetchBlobs, ReadBlob
+from namespace_server.rest.blobs import ManyBlobs, OneBlob
 from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
 from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
@@ -52,9 +52,9 @@ def _served(route: Route) -> Served:
             return Served(*named, rows=query, data=True)
         case TableRead():
             return Served(*named, data=True, pinned=True, fresh=True)
-        case FetchBlobs():
+        case ManyBlobs():
             return Served(*named, data=True, pinned=True, fresh=True)
-        case ReadBlob(query):
+        case OneBlob(query):
             return Served(*named, parameters=query, data=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)

@@ -23,6 +23,7 @@ from lance_namespace_server_client.models import ErrorResponse
 from lance_namespace_server_client.types import File
 
 from tests.data.arrow import stream
+from tests.rest.promised import BLOBS
 from tests.running import running
 
 pytestmark = pytest.mark.slow
@@ -127,6 +128,13 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     call("alter_table_add_columns", name, body={"new_columns": [{"name": "b", "expression": "a * 2"}]})
     call("alter_table_alter_columns", name, body={"alterations": [{"path": "b", "rename": "c"}]})
     call("alter_table_drop_columns", name, body={"columns": ["c"]})
+    call("create_table", f"{root}$media", body=BLOBS)
+    fetched = call("fetch_table_blobs", f"{root}$media", body={"column": "b", "row_ids": [1]})
+    assert pa.ipc.open_file(fetched).read_all().to_pydict() == {"b": [b"y"]}
+    assert call("read_table_blob", f"{root}$media", "b", 0) == b"x"
+    assert call("find_table_blob", f"{root}$media", "b", filter_="a = 2") == b"y"
+    call("drop_table", f"{root}$media", body={})
+
     restored = call("restore_table", name, body={"version": 1})
     assert call("count_table_rows", name, body={}) == 300
 

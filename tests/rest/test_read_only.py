@@ -42,7 +42,9 @@ def refusing() -> Iterator[httpx.Client]:
 
 
 def path_of(endpoint: Served) -> str:
-    return endpoint.path.replace("{id}", "a").replace("{version}", "1").replace("{index_name}", "i")
+    path = endpoint.path.replace("{id}", "a").replace("{version}", "1").replace("{index_name}", "i")
+    path = path.replace("{column}", "c").replace("{row}", "0")
+    return f"{path}?filter=true" if endpoint.operation == "find_table_blob" else path
 
 
 @pytest.mark.parametrize("endpoint", [item for item in CHANGES if not item.pinned], ids=lambda item: item.operation)
@@ -66,7 +68,9 @@ def test_each_read_is_answered(refusing: httpx.Client, endpoint: Served) -> None
 def test_each_read_of_a_table_is_answered(refusing: httpx.Client, endpoint: Served) -> None:
     query = {"k": 1, "vector": {}}
     given = {"query_table": query, "analyze_table_query_plan": query, "explain_table_query_plan": {"query": query}}
-    answer = refusing.request(endpoint.method, path_of(endpoint), json=given.get(endpoint.operation, {}))
+    given["fetch_table_blobs"] = {"column": "c", "row_ids": []}
+    body = given.get(endpoint.operation, {}) if endpoint.method == "POST" else None
+    answer = refusing.request(endpoint.method, path_of(endpoint), json=body)
     assert (answer.status_code, answer.json()["code"]) == (404, 4), answer.text  # the echo has no table
 
 

@@ -20,6 +20,7 @@ OURS = {"timeout"}
 UNCHECKED = {"identity"}
 NOT_IN_BODIES = {"insert_into_table", "merge_insert_into_table", "create_table"}
 """Their fields are in the query: the published models have more of them."""
+NOT_PUBLISHED = {"fetch_table_blobs", "find_table_blob", "read_table_blob"}
 
 
 def published(operation: str) -> type[BaseModel]:
@@ -65,7 +66,7 @@ def differences(ours: type, theirs: type, place: str, seen: set[tuple[type, type
     return found
 
 
-@pytest.mark.parametrize("operation", sorted(KINDS.keys() - NOT_IN_BODIES))
+@pytest.mark.parametrize("operation", sorted(KINDS.keys() - NOT_IN_BODIES - NOT_PUBLISHED))
 def test_every_field_is_a_published_one(operation: str) -> None:
     found = differences(KINDS[operation], published(operation), operation, set())
     versions = {f"{operation}.version: not published"} if operation in READS else set()

@@ -6,7 +6,7 @@ in front of FastAPI as well, with the same result (`routing`). The most frequent
 
 from __future__ import annotations
 
-from namespace_server.rest.blobs import FetchBlobs, ReadBlob
+from namespace_server.rest.blobs import ManyBlobs, OneBlob
 from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import (
     Change,
@@ -77,9 +77,9 @@ OPERATIONS: tuple[Route, ...] = (
     post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True)),
     post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True)),
     # -- values of columns of blobs: many as rows; one as bytes, of the row with an id or that a filter matches
-    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", FetchBlobs()),
-    get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", ReadBlob()),
-    get("find_table_blob", "/v1/table/{id}/blob/{column}/bytes", ReadBlob(FindBlobQuery)),
+    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", ManyBlobs()),
+    get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", OneBlob()),
+    get("find_table_blob", "/v1/table/{id}/blob/{column}/bytes", OneBlob(FindBlobQuery)),
     # -- indices of tables
     post("create_table_index", "/v1/table/{id}/create_index", TableChange(_COMMITTED)),
     post("create_table_scalar_index", "/v1/table/{id}/create_scalar_index", TableChange(_COMMITTED)),
