@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
 from namespace_server.background.scheduler import BackgroundJob
+from namespace_server.data.change_request import OPERATOR
 from namespace_server.observability.observation import RequestLog, RequestMetrics, RequestTracing
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.client_address import ClientAddresses
@@ -110,7 +111,7 @@ class Application:
         assert self._loop is not None, "the lifespan has begun"
 
         async def make() -> Answer:
-            return await self.service.data.change(operation, request, _no_client)
+            return await self.service.data.change(operation, request, _no_client, OPERATOR)
 
         return asyncio.run_coroutine_threadsafe(make(), self._loop).result()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -49,9 +49,16 @@ class VendingOptions:
 class Vendor:
     """Answers the storage options for a table. Thread-safe."""
 
-    def __init__(self, static: Mapping[str, str] | None = None, temporary: TemporaryCredentials | None = None) -> None:
+    def __init__(
+        self,
+        static: Mapping[str, str] | None = None,
+        temporary: TemporaryCredentials | None = None,
+        reading: TemporaryCredentials | None = None,
+    ) -> None:
+        """`temporary` are those for who may write; `reading`, if these are others, those for who may read only."""
         self._static = dict(static or {})
         self._temporary = temporary
+        self._reading = temporary if reading is None else reading
 
     @property
     def vends(self) -> bool:
@@ -63,15 +70,17 @@ class Vendor:
         """Whether the options of a table never change."""
         return self._temporary is None
 
-    def options(self, path: str) -> dict[str, str]:
+    def options(self, path: str, permission: Permission = "write") -> dict[str, str]:
         """The options for the table whose files lie below `path` in the bucket; may ask a token service.
 
-        Temporary credentials are valid for half their duration at least, and go with `expires_at_millis`. Raises
-        ServiceUnavailableError (17).
+        Temporary credentials allow no more than `permission` and than the settings do. They are valid for half their
+        duration at least, and go with `expires_at_millis`. Options that are the same for all tables are handed out for
+        either permission. Raises ServiceUnavailableError (17).
         """
-        if self._temporary is None:
+        temporary = self._temporary if permission == "write" else self._reading
+        if temporary is None:
             return dict(self._static)
-        issued = self._temporary.get(path)
+        issued = temporary.get(path)
         return {**self._static, **issued.options, "expires_at_millis": str(int(issued.expires_at * 1000))}
 
 
@@ -91,7 +100,14 @@ def open_vendor(root: str, storage: Mapping[str, str], options: VendingOptions) 
     if options.permission not in {"read", "write"}:
         raise ValueError(f"vended_permission: expected read or write, found {options.permission!r}")
     issuer = _issuer(root, storage, options)
-    return Vendor(options.static, None if issuer is None else TemporaryCredentials(issuer))
+    if issuer is None:
+        return Vendor(options.static)
+    if options.permission == "read":
+        return Vendor(options.static, TemporaryCredentials(issuer))
+    reading = _issuer(root, storage, replace(options, permission="read"))
+    return Vendor(
+        options.static, TemporaryCredentials(issuer), None if reading is None else TemporaryCredentials(reading)
+    )
 
 
 def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> Issuer | None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from namespace_server.access.subjects import Subject
 from namespace_server.attempts import Origin
 from table_data.batch_operations import Result
 from table_data.requests.table_requests import TableRequest
@@ -20,16 +21,18 @@ RowsDigest = Callable[[], Awaitable[str]]
 class Caller:
     """The principal of a request, and the key by which a repetition of it is known. None where there is none.
 
-    `origin` is where it came from; None for work in this process.
+    `origin` is where it came from; None for work in this process. Grants are judged for `subject`; None is the
+    operator, who is not judged.
     """
 
     principal: str | None = None
     idempotency_key: str | None = None
     origin: Origin | None = field(default=None, compare=False)
+    subject: Subject | None = None
 
 
-ANONYMOUS: Final = Caller()
-"""Without authentication, and without a key."""
+OPERATOR: Final = Caller()
+"""The process that has the root: no request of a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class ChangeRecord:
         message: Text that the request wants to be stored with its batch.
     """
 
-    caller: Caller = ANONYMOUS
+    caller: Caller = OPERATOR
     operation: str = ""
     request: Mapping[str, object] = field(default_factory=dict)
     answer: Result = field(default_factory=dict)
@@ -57,7 +60,7 @@ class ChangeRequest:
 
     operation: str
     request: TableRequest
-    caller: Caller = ANONYMOUS
+    caller: Caller = OPERATOR
     rows_digest: RowsDigest | None = None
 
     async def record(self, answer: Result | None = None) -> ChangeRecord:

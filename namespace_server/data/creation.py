@@ -9,12 +9,14 @@ from typing import Final, Generic, TypeVar
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidInputError,
+    PermissionDeniedError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
 
+from namespace_server.access.subjects import Privilege
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
+from namespace_server.data.change_request import OPERATOR, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
@@ -35,7 +37,7 @@ class TableCreation(Generic[Rows]):
         self._operations = operations
 
     async def create(
-        self, request: CreateTable, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = ANONYMOUS
+        self, request: CreateTable, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = OPERATOR
     ) -> Answer:
         """CreateTableRequest, with rows.
 
@@ -57,9 +59,13 @@ class TableCreation(Generic[Rows]):
             mode = mode_of(request.get("mode"), _MODES)
         try:
             with before_commit():
-                table, catalog_version = await self._tables.find_table({"id": request.get("id")})
+                table, catalog_version = await self._tables.find_table(
+                    {"id": request.get("id")}, subject=requested.caller.subject
+                )
         except TableNotFoundError:
             return await self._create_new(requested, request, mode, rows)
+        with before_commit():
+            require_mode(self._tables, requested.caller, mode, table)
         name = DELIMITER.join(table.id)
         if table.version is None:
             if request.get("properties"):
@@ -75,7 +81,7 @@ class TableCreation(Generic[Rows]):
 
     async def _create_new(self, requested: ChangeRequest, request: CreateTable, mode: str, rows: Rows) -> Answer:
         with before_commit():
-            table, _ = await self._tables.new_table(request)
+            table, _ = await self._tables.new_table(request, requested.caller.subject)
         answer = _described(table, request)
         try:
             return await self._operations.commit_once(
@@ -87,7 +93,11 @@ class TableCreation(Generic[Rows]):
             if mode == "overwrite":
                 name = DELIMITER.join(table.id)
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
-            return await self._operations.keep_answer(requested, *await _found(self._tables, request))
+            try:
+                found = await _found(self._tables, request, requested.caller)
+            except (TableNotFoundError, PermissionDeniedError):  # it has the name, and that is all the caller may know
+                raise error from None
+            return await self._operations.keep_answer(requested, *found)
 
 
 def with_properties(request: CreateTable, staged: Staged, table: TableState) -> Sequence[StagedOperation]:
@@ -97,8 +107,27 @@ def with_properties(request: CreateTable, staged: Staged, table: TableState) -> 
     return [*staged.operations, PropertyChange(table.id, request.get("properties") or {}, replace=True)]
 
 
-async def _found(tables: Tables, request: CreateTable) -> tuple[Result, int]:
-    table, catalog_version = await tables.find_table({"id": request.get("id")})
+def require_mode(tables: Tables, caller: Caller, mode: str, table: TableState) -> None:
+    """Raise PermissionDeniedError (15) if a caller may not do with a table that exists what a mode of creation does.
+
+    The first version of a declared table is a change of its rows. To replace a table by one with other rows and another
+    schema takes what it takes to drop it, and to create it.
+    """
+    if table.version is None:
+        tables.require(caller.subject, {Privilege.WRITE}, table.id)
+    elif mode == "overwrite":
+        tables.require(caller.subject, {Privilege.DROP}, table.id)
+        tables.require(caller.subject, {Privilege.CREATE}, table.id[:-1])
+    elif mode == "exist_ok":  # the answer has its version
+        tables.require(caller.subject, {Privilege.READ}, table.id)
+
+
+async def _found(tables: Tables, request: CreateTable, caller: Caller) -> tuple[Result, int]:
+    """A table that was created meanwhile. One that the caller may not see is not told; see `require_mode`."""
+    with before_commit():
+        table, catalog_version = await tables.find_table(
+            {"id": request.get("id")}, subject=caller.subject, privileges={Privilege.READ}
+        )
     return _existing(table), catalog_version
 
 

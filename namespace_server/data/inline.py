@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.creation import TableCreation
@@ -68,11 +69,21 @@ class _InlineTables:
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
-    async def find_table(self, request: ReadRequest, *, layout: bool = False) -> tuple[TableState, int]:
-        return self._catalog.find_table(request, layout=layout)
+    async def find_table(
+        self,
+        request: ReadRequest,
+        *,
+        layout: bool = False,
+        subject: Subject | None = None,
+        privileges: Collection[Privilege] = (),
+    ) -> tuple[TableState, int]:
+        return self._catalog.find_table(request, layout=layout, subject=subject, privileges=privileges)
 
-    async def new_table(self, request: CreateTable) -> tuple[TableState, int]:
-        return self._catalog.new_table(request)
+    async def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
+        return self._catalog.new_table(request, subject)
+
+    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
+        self._catalog.require(subject, privileges, table_id)
 
     async def is_answered(self, caller: Caller) -> bool:
         return self._catalog.is_answered(caller)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
@@ -17,8 +17,10 @@ from lance_namespace.errors import (
 )
 
 from lance_core.format.naming import branch_base, manifest_path
+from namespace_server.access.requirements import REQUIREMENTS
+from namespace_server.access.subjects import Privilege
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
+from namespace_server.data.change_request import OPERATOR, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.port import ChangeRunner, CommittedChange, StagedChange, Tables
 from namespace_server.durations import parse_duration
 from namespace_server.outcomes import before_commit, with_nothing_done
@@ -54,7 +56,7 @@ class DataOperations(Generic[Rows]):
         rows: Rows | None = None,
         digest: RowsDigest | None = None,
         *,
-        caller: Caller = ANONYMOUS,
+        caller: Caller = OPERATOR,
     ) -> Answer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         requested = ChangeRequest(operation, request, caller, digest)
@@ -90,7 +92,10 @@ class DataOperations(Generic[Rows]):
         operation, request = requested.operation, requested.request
         newest: ReadRequest = {"id": request.get("id"), "branch": request.get("branch")}
         layout = operation == _INSERT
-        table, catalog_version = await self._find(newest, layout=layout)
+        find = partial(
+            self._find, newest, caller=requested.caller, privileges=REQUIREMENTS[operation].privileges, layout=layout
+        )
+        table, catalog_version = await find()
         async with self._begin(requested, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
@@ -98,7 +103,7 @@ class DataOperations(Generic[Rows]):
                     staged = await change.stage(table, limit=deadline.left)
                 except VersionGone as error:  # a branch was made again since it was found
                     gone = table.identity
-                    table, catalog_version = await self._find(newest, layout=layout)
+                    table, catalog_version = await find()
                     if isinstance(error, BaseVersionGone) and gone is not None and table.identity == gone:
                         raise lost(error, table) from error
                     if not left or rows is not None or table.identity == gone:
@@ -120,12 +125,14 @@ class DataOperations(Generic[Rows]):
                     again = is_retryable(error, independent=staged.independent)
                     if not (left and staged.repeatable and again and not deadline.passed):
                         raise
-                table, catalog_version = await self._find(newest, layout=layout)
+                table, catalog_version = await find()
         raise AssertionError("the last try answers or raises")
 
-    async def _find(self, request: ReadRequest, *, layout: bool) -> tuple[TableState, int]:
+    async def _find(
+        self, request: ReadRequest, *, caller: Caller, privileges: Collection[Privilege], layout: bool
+    ) -> tuple[TableState, int]:
         with before_commit():  # or after a batch that was rejected for certain
-            return await self._tables.find_table(request, layout=layout)
+            return await self._tables.find_table(request, layout=layout, subject=caller.subject, privileges=privileges)
 
     async def stage(self, requested: ChangeRequest, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""

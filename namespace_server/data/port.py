@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.data.change_request import Caller, ChangeRecord
 from table_data.batch_operations import StagedOperation, TableState, VersionIdentity
 from table_data.jobs.job import Job, Staged
@@ -49,13 +50,20 @@ class TableCatalog(Protocol):
         ...
 
     def find_table(
-        self, request: ReadRequest, *, at: int | None = None, layout: bool = False
+        self,
+        request: ReadRequest,
+        *,
+        at: int | None = None,
+        layout: bool = False,
+        subject: Subject | None = None,
+        privileges: Collection[Privilege] = (),
     ) -> tuple[TableState, int]:
         """The table that a request names, at the version it names or the newest, and the catalog version.
 
         With `layout` the table has the digest of its layout, unless that takes a look at storage. What other writers
         committed is adopted before, and the version's manifest has its canonical name after. Raises the namespace
-        errors for what does not exist.
+        errors for what does not exist, or may not be seen by `subject`; and PermissionDeniedError (15) if that lacks
+        one of `privileges`, or reads files of a table by it that it may not read. None is the operator.
         """
         ...
 
@@ -66,18 +74,23 @@ class TableCatalog(Protocol):
         """
         ...
 
-    def blob_refusal(self, place: str) -> str | None:
-        """Why the file at this path or URI, which is a value of a column of blobs, is not read; None if it is.
+    def blob_refusal(self, place: str, subject: Subject | None = None) -> str | None:
+        """Why the file at this path or URI, which is a value of a column of blobs, is not read for a subject.
 
-        A few looks at the links of a local path.
+        None if it is. A few looks at the links of a local path.
         """
         ...
 
-    def new_table(self, request: CreateTable) -> tuple[TableState, int]:
+    def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 
-        Also the catalog version that does not have it. Raises the namespace errors for a name that cannot be taken.
+        Also the catalog version that does not have it. Raises the namespace errors for a name that cannot be taken, and
+        PermissionDeniedError (15) if `subject` may create no table there.
         """
+        ...
+
+    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
+        """Raise PermissionDeniedError (15) if a subject lacks a privilege on a table that was found. No I/O."""
         ...
 
     def is_answered(self, caller: Caller) -> bool:
@@ -97,12 +110,23 @@ class Tables(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
-    async def find_table(self, request: ReadRequest, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(
+        self,
+        request: ReadRequest,
+        *,
+        layout: bool = False,
+        subject: Subject | None = None,
+        privileges: Collection[Privilege] = (),
+    ) -> tuple[TableState, int]:
         """As `TableCatalog.find_table`, at the newest catalog version."""
         ...
 
-    async def new_table(self, request: CreateTable) -> tuple[TableState, int]:
+    async def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
         """As `TableCatalog.new_table`."""
+        ...
+
+    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
+        """As `TableCatalog.require`."""
         ...
 
     async def is_answered(self, caller: Caller) -> bool:

@@ -9,6 +9,8 @@ from typing import Final, Protocol, cast
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
 
+from namespace_server.access.requirements import REQUIREMENTS
+from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.data.operations import lost, namespace_errors
 from namespace_server.data.port import TableCatalog
@@ -52,10 +54,21 @@ class PlannedRead:
         return Answer(value, self.catalog_version, self.table.version)
 
 
-def plan_read(catalog: TableCatalog, operation: str, request: ReadRequest, at: ReadPoint = NEWEST) -> PlannedRead:
-    """Find the version that a read is to see. Blocking; raises the namespace errors of the catalog."""
+def plan_read(
+    catalog: TableCatalog,
+    operation: str,
+    request: ReadRequest,
+    at: ReadPoint = NEWEST,
+    *,
+    subject: Subject | None = None,
+) -> PlannedRead:
+    """Find the version that a read is to see, for `subject`; None is the operator.
+
+    Blocking; raises the namespace errors of the catalog.
+    """
     read = _explained(cast("Explain", request)) if operation == "explain_table_query_plan" else request
-    table, catalog_version = catalog.find_table(read, at=at.catalog_version)
+    needed = REQUIREMENTS[operation].privileges
+    table, catalog_version = catalog.find_table(read, at=at.catalog_version, subject=subject, privileges=needed)
     is_newest = at.catalog_version is None and read.get("version") is None
     if is_newest and at.least_version is not None and (table.version or 0) < at.least_version:
         name, found = DELIMITER.join(table.id), table.version or 0

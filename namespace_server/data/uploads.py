@@ -7,9 +7,10 @@ from typing import Final, Generic, TypeVar
 
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
+from namespace_server.access.subjects import Privilege
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest
-from namespace_server.data.creation import with_properties
+from namespace_server.data.change_request import OPERATOR, Caller, ChangeRequest
+from namespace_server.data.creation import require_mode, with_properties
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
@@ -29,7 +30,7 @@ class StagedUploads(Generic[Rows]):
         self._tables = tables
         self._operations = operations
 
-    async def stage(self, request: CreateTable, rows: Rows, *, caller: Caller = ANONYMOUS) -> Answer:
+    async def stage(self, request: CreateTable, rows: Rows, *, caller: Caller = OPERATOR) -> Answer:
         """Write the files of a new table (mode `create`), or of rows to append or to replace all rows with.
 
         The answer has the `operations` of a batch that commits them, `num_rows` and the table's `location`. Nothing
@@ -48,7 +49,10 @@ class StagedUploads(Generic[Rows]):
             mode = mode_of(request.get("mode"), _MODES)
         if mode == "append":
             table, catalog_version = await self._tables.find_table(
-                {"id": request.get("id"), "branch": request.get("branch")}, layout=True
+                {"id": request.get("id"), "branch": request.get("branch")},
+                layout=True,
+                subject=caller.subject,
+                privileges={Privilege.WRITE},
             )
             insert: Insert = {
                 "id": request.get("id"),
@@ -60,10 +64,12 @@ class StagedUploads(Generic[Rows]):
             return _answer(staged, staged.operations, table.uri, catalog_version)
         new = False
         try:
-            table, catalog_version = await self._tables.find_table({"id": request.get("id")})
+            table, catalog_version = await self._tables.find_table({"id": request.get("id")}, subject=caller.subject)
         except TableNotFoundError:
-            table, catalog_version = await self._tables.new_table(request)
+            table, catalog_version = await self._tables.new_table(request, caller.subject)
             new = True
+        else:
+            require_mode(self._tables, caller, mode, table)
         if table.version is not None and mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {DELIMITER.join(table.id)}")
         staged = await self._operations.stage(ChangeRequest("create_table", request, caller), table, rows, new=new)

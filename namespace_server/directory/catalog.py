@@ -117,13 +117,14 @@ class StoredCatalog:
         self.backup_note = BackupNote(store)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.branch_removal = BranchRemoval(store, self.table)
+        self.allowed_locations = AllowedLocations(store, options.allowed_locations)
         self.verifier = Verifier(
             store,
             stage_max_age=options.stage_max_age,
             known=self.manifests.get,
             load=self.manifests.load,
             kept=self.table.kept,
-            allowed=AllowedLocations(store, options.allowed_locations),
+            allowed=self.allowed_locations,
             contents=options.verify_data_files,
         )
         self.blob_locations = BlobLocations(options.blob_locations)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from lance_namespace.errors import TableNotFoundError
+
 from lance_core.errors import LanceCoreError
 from lance_core.format.outline import layout_digest
+from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.catalog import StoredCatalog
@@ -17,8 +20,11 @@ from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
+from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch, Operation
+from namespace_server.directory.model.reached_tables import reached_objects
 from namespace_server.directory.model.requests import RequestRules
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planner import replay_committed, require_managed
 from namespace_server.directory.reading.adopting_reads import (
     answer_as_of,
@@ -27,7 +33,9 @@ from namespace_server.directory.reading.adopting_reads import (
 )
 from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.sight import Sight, sight_of
 from namespace_server.directory.reading.table_at_version import table_at_version
+from namespace_server.directory.reading.table_versions import require_table
 from table_data.batch_operations import TableState
 from table_data.requests.table_requests import CreateTable, ReadRequest
 
@@ -44,26 +52,41 @@ class CatalogTables:
         self.local = catalog.store.local
 
     def find_table(
-        self, request: ReadRequest, *, at: int | None = None, layout: bool = False
+        self,
+        request: ReadRequest,
+        *,
+        at: int | None = None,
+        layout: bool = False,
+        subject: Subject | None = None,
+        privileges: Collection[Privilege] = (),
     ) -> tuple[TableState, int]:
-        """The table at the version that a request names, and the catalog version that says so."""
+        """As `namespace_server.data.port.TableCatalog`."""
         chain = (request_fields.table_id(request), request_fields.branch(request))
-        is_fixed = request.get("version") is not None
+        asked = _Asked(self._catalog, request, subject, privileges)
         if at is not None:
             snapshot = self._catalog.snapshot(at)
-            read = partial(table_at_version, ReadContext(self._catalog, snapshot, as_of=True), request)
-            table = read() if is_fixed else answer_as_of(self._catalog, snapshot, chain, read)[0]
-        elif is_fixed:
-            table, snapshot = answer_unless_missing(
-                self._catalog,
-                self._catalog.snapshot(),
-                request,
-                lambda newest: (table_at_version(ReadContext(self._catalog, newest), request), newest),
-            )
+            sight = self._known_sight(subject)
+            table = asked.table_as_of(snapshot, chain, sight and sight_of(self._catalog.snapshot(), subject))
+        elif request.get("version") is not None:
+            table, snapshot = answer_unless_missing(self._catalog, self._catalog.snapshot(), request, asked.table_in)
         else:
-            snapshot = newest_snapshot(self._catalog, chain)
-            table = table_at_version(ReadContext(self._catalog, snapshot), request)
+            known = self._known_sight(subject)
+            if known is None or all(known.allows(each, chain[0]) for each in (*privileges, Privilege.SEE)):
+                snapshot = newest_snapshot(self._catalog, chain)
+            else:  # nothing is looked for above the head for who may not have it
+                snapshot = self._catalog.snapshot()
+            table, snapshot = asked.table_in(snapshot)
         return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
+
+    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
+        """As `namespace_server.data.port.TableCatalog`."""
+        sight = self._known_sight(subject)
+        if sight is not None:
+            sight.require(privileges, tuple(table_id))
+
+    def _known_sight(self, subject: Subject | None) -> Sight | None:
+        """What a subject may see of the newest snapshot that this process knows; None if nothing is judged there."""
+        return sight_of(self._catalog.table.current, subject)
 
     def _layout_of(self, table: TableState) -> bytes | None:
         """Digest of the layout of the table's version, from the manifest in memory."""
@@ -91,24 +114,32 @@ class CatalogTables:
             return None
         return entry if table.identity is None or entry.sha256 == table.identity.sha256 else None
 
-    def new_table(self, request: CreateTable) -> tuple[TableState, int]:
-        """A table that does not exist yet, at a location of its own, with the properties of the request."""
+    def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
+        """As `namespace_server.data.port.TableCatalog`."""
         declared = requests.declare_table(
             {"id": request.get("id"), "properties": request.get("properties")}, self._rules
         )
         snapshot = self._catalog.snapshot()
         require_managed(snapshot)  # before rows are written
         parent = declared.id[:-1]
-        if not self._rules.implicit_namespaces and snapshot.namespace(parent) is None:
+        sight = sight_of(snapshot, subject)
+        view = snapshot if sight is None else sight.view(snapshot)
+        if not self._rules.implicit_namespaces and view.namespace(parent) is None:
             raise namespace_not_found(parent)
+        if sight is not None:
+            sight.require({Privilege.CREATE}, parent)
         if snapshot.namespace(declared.id) is not None:
             raise namespace_exists(declared.id)
         uri = self._catalog.store.object_uri(declared.location)
         return TableState(declared.id, uri, None, declared.properties), snapshot.version
 
-    def blob_refusal(self, place: str) -> str | None:
-        """Why the file that a value of a column of blobs is, outside of its table, is not read; None if it is."""
-        return self._catalog.blob_locations.refusal(place)
+    def blob_refusal(self, place: str, subject: Subject | None = None) -> str | None:
+        """As `namespace_server.data.port.TableCatalog`."""
+        sight = self._known_sight(subject)
+        refusal = self._catalog.blob_locations.refusal(place)
+        if refusal is None and sight is not None and not _may_read(self._catalog, sight, [place]):
+            return "it is a file of a table that may not be read"
+        return refusal
 
     def is_answered(self, caller: Caller) -> bool:
         """Whether a change of this caller was committed under this idempotency key."""
@@ -122,6 +153,73 @@ class CatalogTables:
         return None if replayed is None else kept_answer(self._catalog, replayed, snapshot)
 
 
+class _Asked:
+    """A table that a request asks for on behalf of a subject: found, and judged, in one snapshot or another."""
+
+    def __init__(
+        self,
+        catalog: StoredCatalog,
+        request: ReadRequest,
+        subject: Subject | None,
+        privileges: Collection[Privilege],
+    ) -> None:
+        self._catalog = catalog
+        self._request = request
+        self._subject = subject
+        self._privileges = privileges
+
+    def table_in(self, newest: CatalogSnapshot) -> tuple[TableState, CatalogSnapshot]:
+        """The table in the newest snapshot, and that snapshot."""
+        sight = sight_of(newest, self._subject)
+        return self._table(ReadContext(self._catalog, newest, sight=sight), newest), newest
+
+    def table_as_of(self, earlier: CatalogSnapshot, chain: ChainKey, sight: Sight | None) -> TableState:
+        """The table in an earlier snapshot, by the grants of today; versions above its head are adopted (P5)."""
+        context = ReadContext(self._catalog, earlier, as_of=True, sight=sight)
+        read = partial(self._table, context, earlier)
+        is_allowed = all(context.allows(each, chain[0]) for each in (*self._privileges, Privilege.SEE))
+        if self._request.get("version") is not None or not is_allowed:
+            return read()
+        return answer_as_of(self._catalog, earlier, chain, read)[0]
+
+    def _table(self, context: ReadContext, snapshot: CatalogSnapshot) -> TableState:
+        if context.sight is None:
+            return table_at_version(context, self._request)
+        try:
+            table_id = require_table(context, self._request).id
+        except TableNotFoundError as error:
+            raise context.sight.explained(error, request_fields.table_id(self._request)) from None
+        context.require(self._privileges, table_id)
+        table = table_at_version(context, self._request)
+        if Privilege.READ in self._privileges and table.version is not None:
+            self._judge_bases(context.sight, snapshot.version_entry(table_id, table.branch, table.version))
+        return table
+
+    def _judge_bases(self, sight: Sight, entry: VersionEntry | None) -> None:
+        """Raise PermissionDeniedError (15) if the version has files of a table that the subject may not read.
+
+        The error names nothing but the table that was asked for.
+        """
+        if entry is None:
+            return
+        bases = self._catalog.manifests.load(entry).outline.base_paths
+        if bases and not _may_read(self._catalog, sight, [base.path for base in bases]):
+            raise sight.denied({Privilege.READ}, entry.table_id, "each table whose files are read for ")
+
+
+def _may_read(catalog: StoredCatalog, sight: Sight, locations: Collection[str]) -> bool:
+    """Whether a caller may read all tables, today's and removed ones, that have files at some paths or URIs."""
+    for key in catalog.allowed_locations.keys_below_root(locations):
+        for reached in reached_objects(sight.today, key):
+            if reached.version is None:
+                is_allowed = sight.allows(Privilege.READ, reached.id)
+            else:
+                is_allowed = sight.allowed_at(Privilege.READ, reached.id, reached.version)
+            if not is_allowed:
+                return False
+    return True
+
+
 def change_batch(record: ChangeRecord, operations: tuple[Operation, ...]) -> Batch:
     """The batch of a change of rows.
 
@@ -130,4 +228,13 @@ def change_batch(record: ChangeRecord, operations: tuple[Operation, ...]) -> Bat
     name = str(uuid.uuid4())
     key, principal = record.caller.idempotency_key, record.caller.principal
     asked = name if key is None else request_hash(record.operation, record.request)
-    return Batch(name, operations, asked, key, principal, record.message, origin=record.caller.origin)
+    return Batch(
+        name,
+        operations,
+        asked,
+        key,
+        principal,
+        record.message,
+        origin=record.caller.origin,
+        subject=record.caller.subject,
+    )

@@ -9,10 +9,17 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import ClassVar, Final, TypeVar
 
-from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import (
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    ServiceUnavailableError,
+    TableNotFoundError,
+)
 
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
+from namespace_server.access.requirements import REQUIREMENTS
+from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
 from namespace_server.attempts import Origin
 from namespace_server.background.scheduler import Scheduler
@@ -39,8 +46,9 @@ from namespace_server.directory.properties import CatalogSource, open_catalog, r
 from namespace_server.directory.reading import commit_results as answers
 from namespace_server.directory.reading.adopting_reads import answer_as_of, answer_unless_missing, newest_snapshot
 from namespace_server.directory.reading.descriptions import READS
-from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.read_context import ReadContext, judge_read
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
+from namespace_server.directory.reading.sight import Sight, sight_of
 from namespace_server.directory.references.change_context import ChangeContext, has_begun
 from namespace_server.directory.references.changes import CHANGES, make_once
 from namespace_server.directory.writable import check_writable
@@ -125,8 +133,9 @@ class JsonCatalog:
         at: int | None = None,
         snapshot: CatalogSnapshot | None = None,
         cache_key: Hashable | None = None,
+        subject: Subject | None = None,
     ) -> Answer:
-        """Answer a read operation.
+        """Answer a read operation, for a subject what it may see of the catalog; None is the operator.
 
         Args:
             operation: its name, one of `READS`.
@@ -136,21 +145,22 @@ class JsonCatalog:
                 trip.
             cache_key: stands for operation and request; the answer may come from the response cache, if the catalog has
                 not changed since and the answer depends on nothing else, and is put there.
+            subject: who asks.
         """
         request_fields.check_common(request, self._rules.limits)
         request_fields.check_fields(operation, request)
         if operation == "describe_catalog_version":
             at = request_fields.integer(request, "version", required=True)
         if at is not None:
-            return self._read_as_of(self.catalog.snapshot(at), operation, request)
+            return self._read_as_of(self.catalog.snapshot(at), operation, request, self._sight(subject))
         if _asks_for_head(operation, request) and not self.catalog.options.sole_writer:
-            return self._read_head(operation, request, cache_key)
+            return self._read_head(operation, request, cache_key, subject)
         if snapshot is None:
             snapshot = self.catalog.snapshot()
-        cached = self._cache.find(snapshot, cache_key)
+        cached = self._cache.find(snapshot, _key_for(cache_key, snapshot, subject))
         if cached is not None:
             return self._cached(cached)
-        answer = partial(self._answer, operation=operation, request=request, cache_key=cache_key)
+        answer = partial(self._answer, operation=operation, request=request, cache_key=cache_key, subject=subject)
         return answer_unless_missing(self.catalog, snapshot, request, answer)
 
     def state(self) -> CatalogFigures | None:
@@ -162,13 +172,23 @@ class JsonCatalog:
         """The newest snapshot (one storage round trip)."""
         return self.catalog.snapshot()
 
-    def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
-        """The cached answer under a key, if it is known to be the answer in `snapshot` too.
+    def require(self, subject: Subject | None, operation: str) -> None:
+        """Raise PermissionDeniedError (15) unless a subject may do an operation on the catalog as a whole.
+
+        By the newest version that this process knows; storage is not looked at.
+        """
+        known = self.catalog.table.known
+        sight = None if known is None else sight_of(known, subject)
+        if sight is not None:
+            sight.require(REQUIREMENTS[operation].privileges, ())
+
+    def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot, subject: Subject | None = None) -> Answer | None:
+        """The cached answer for a subject under a key, if it is known to be the answer in `snapshot` too.
 
         One more storage round trip for the head of a table: no file of another writer may stand above it (rule P5:
         versions above the head that other writers committed are adopted before an answer names the head).
         """
-        entry = self._cache.find(snapshot, cache_key)
+        entry = self._cache.find(snapshot, _key_for(cache_key, snapshot, subject))
         if entry is None or not (entry.vacant is None or self.catalog.is_vacant(entry.vacant)):
             return None
         return self._cached(entry)
@@ -193,6 +213,7 @@ class JsonCatalog:
         idempotency_key: str | None = None,
         principal: str | None = None,
         origin: Origin | None = None,
+        subject: Subject | None = None,
     ) -> Call[Answer]:
         """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
         if idempotency_key is not None:
@@ -207,6 +228,7 @@ class JsonCatalog:
             principal=principal,
             message=context.get("message"),
             origin=origin,
+            subject=subject,
         )
         answer = _ANSWERS.get(operation, answers.answer_operation)
         return Call(batch, answer, operation == DeclareTable.name and _vends(batch))
@@ -248,6 +270,7 @@ class JsonCatalog:
         principal: str | None = None,
         idempotency_key: str | None = None,
         origin: Origin | None = None,
+        subject: Subject | None = None,
     ) -> Answer:
         """Make a change, one of `CHANGES`, that writes or removes files beside the catalog.
 
@@ -259,7 +282,7 @@ class JsonCatalog:
             check_idempotency_key(idempotency_key)
         asked = None if idempotency_key is None else request_hash(operation, request)
         context = ChangeContext(
-            self.catalog, self._rules.limits, principal, notes.get("message"), idempotency_key, asked, origin
+            self.catalog, self._rules.limits, principal, notes.get("message"), idempotency_key, asked, origin, subject
         )
         try:
             return make_once(context, operation, request)
@@ -350,26 +373,45 @@ class JsonCatalog:
         if self._manifests is not None:
             self._manifests.close()
 
-    def _read_head(self, operation: str, request: Request, cache_key: Hashable | None) -> Answer:
-        """The head that the caller may build on, after adopting what other writers committed above it (rule P5)."""
+    def _sight(self, subject: Subject | None) -> Sight | None:
+        """What a subject may see by the grants of the newest version, which storage is asked for; None without any.
+
+        A process that knows of no grants does not ask whether there are any: it looks for newer versions all the time.
+        """
+        if subject is None or self.catalog.table.current.policy is None:
+            return None
+        return sight_of(self.catalog.snapshot(), subject)
+
+    def _read_head(
+        self, operation: str, request: Request, cache_key: Hashable | None, subject: Subject | None
+    ) -> Answer:
+        """The head that the caller may build on, after adopting what other writers committed above it (rule P5).
+
+        For who may not read the table nothing is looked for.
+        """
         known = self.catalog.table.current
-        cached = self._cache.find(known, cache_key)
+        cached = self._cache.find(known, _key_for(cache_key, known, subject))
         if cached is not None and cached.vacant is not None and self.catalog.is_newest(known, vacant=cached.vacant):
             return self._cached(cached)
         chain = (request_fields.table_id(request), request_fields.branch(request))
+        sight = sight_of(known, subject)
+        if sight is not None and not sight.allows(Privilege.READ, chain[0]):
+            return self._answer(self.catalog.snapshot(), operation, request, subject=subject)
         snapshot = newest_snapshot(self.catalog, chain)
-        return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain))
+        return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain), subject=subject)
 
-    def _read_as_of(self, snapshot: CatalogSnapshot, operation: str, request: Request) -> Answer:
-        """The answer as of an earlier catalog version, which never changes.
+    def _read_as_of(self, snapshot: CatalogSnapshot, operation: str, request: Request, sight: Sight | None) -> Answer:
+        """The answer as of an earlier catalog version, which never changes, for what may be seen today.
 
         Where a table is opened, what other writers committed above its head is adopted beside (P5), and the answer
         names the newer catalog version that has it.
         """
-        answer = partial(self._answer, snapshot, operation, request, as_of=True)
+        answer = partial(self._answer_from, snapshot, operation, request, sight, as_of=True)
         if not _opens_table(operation, request):
             return answer()
         chain = (request_fields.table_id(request), request_fields.branch(request))
+        if sight is not None and not sight.view(snapshot).allows(Privilege.READ, chain[0]):
+            return answer()
         answered, newer = answer_as_of(self.catalog, snapshot, chain, answer)
         if newer is None:
             return answered
@@ -387,16 +429,38 @@ class JsonCatalog:
         cache_key: Hashable | None = None,
         vacant: str | None = None,
         *,
+        subject: Subject | None = None,
+    ) -> Answer:
+        """The answer in the newest snapshot, by the grants in it."""
+        sight, cache_key = sight_of(snapshot, subject), _key_for(cache_key, snapshot, subject)
+        return self._answer_from(snapshot, operation, request, sight, cache_key, vacant)
+
+    def _answer_from(
+        self,
+        snapshot: CatalogSnapshot,
+        operation: str,
+        request: Request,
+        sight: Sight | None,
+        cache_key: Hashable | None = None,
+        vacant: str | None = None,
+        *,
         as_of: bool = False,
     ) -> Answer:
-        view = ReadContext(self.catalog, snapshot, as_of=as_of)
-        answer = Answer(READS[operation](view, request), snapshot.version)
+        view = ReadContext(self.catalog, snapshot, as_of=as_of, sight=sight)
+        if sight is not None:
+            judge_read(view, operation, request)
+        try:
+            answer = Answer(READS[operation](view, request), snapshot.version)
+        except (TableNotFoundError, NamespaceNotFoundError) as error:
+            raise (
+                error if sight is None else sight.explained(error, request_fields.object_id(request, "object"))
+            ) from None
         if cache_key is not None:
             self._cache.note(hit=False)
         if cache_key is not None and view.lasting:
-            subject = view.subject
-            facts = () if subject is None else snapshot.facts(subject)
-            self._cache.keep(cache_key, CachedResponse(answer, vacant, subject, facts))
+            about = view.subject
+            facts = () if about is None else snapshot.facts(about)
+            self._cache.keep(cache_key, CachedResponse(answer, vacant, about, facts))
         return answer
 
     def commit_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
@@ -427,6 +491,13 @@ def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError
     return with_nothing_done(
         ServiceUnavailableError(f"{operation}: nothing was done: storage cannot be used: {reason}")
     )
+
+
+def _key_for(cache_key: Hashable | None, snapshot: CatalogSnapshot, subject: Subject | None) -> Hashable | None:
+    """The key of an answer in the cache. Where grants are in force each subject has answers of its own."""
+    if snapshot.policy is None or cache_key is None:
+        return cache_key
+    return (*cache_key, subject) if isinstance(cache_key, tuple) else (cache_key, subject)
 
 
 def _vends(batch: Batch) -> bool:

@@ -51,14 +51,14 @@ class ManyBlobs:
         kind = read_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
-            at, principal = exchange.read_point, exchange.principal
+            at = exchange.read_point
             read = await exchange.table_request(kind, large=True)
             request = cast("FetchBlobs", read.request)
             if len(request["row_ids"]) > _MOST_ROWS:
                 raise InvalidInputError(
                     f"row_ids: fetch_blobs accepts at most {_MOST_ROWS} row ids, found {len(request['row_ids'])}"
                 )
-            rows = partial(_fetched, exchange, operation, request, at, principal)
+            rows = partial(_fetched, exchange, operation, request, at)
             return RowsResponse(exchange.service, rows, read.size)
 
         return answer
@@ -66,10 +66,10 @@ class ManyBlobs:
 
 @asynccontextmanager
 async def _fetched(
-    exchange: Exchange, operation: str, request: FetchBlobs, at: ReadPoint, principal: str | None, receive: Receive
+    exchange: Exchange, operation: str, request: FetchBlobs, at: ReadPoint, receive: Receive
 ) -> AsyncIterator[RowStream]:
     ids, column = request["row_ids"], request["column"]
-    async with exchange.service.data.reading(operation, request, receive, at=at, principal=principal) as reading:
+    async with exchange.service.data.reading(operation, request, receive, caller=exchange.reader, at=at) as reading:
         found = {each.row_id: each for each in await _located(reading, column, {"row_ids": ids})}
         for row_id in ids:
             if row_id not in found:
@@ -112,7 +112,7 @@ class OneBlob:
                 if "version" in asked or "branch" in asked:
                     raise InvalidInputError("tag: expected it without version and branch")
                 tagged = await exchange.service.read(
-                    "get_table_tag_version", {"id": table_id, "tag": tag}, at=at.catalog_version
+                    "get_table_tag_version", {"id": table_id, "tag": tag}, exchange.subject, at=at.catalog_version
                 )
                 asked |= {name: value for name, value in tagged.body.items() if name in {"version", "branch"}}
             asked |= {"id": table_id}
@@ -157,7 +157,7 @@ class _BlobResponse(Response):
         data = exchange.service.data
         try:
             async with data.reading(
-                self._operation, self._request, receive, at=self._at, principal=exchange.principal
+                self._operation, self._request, receive, caller=exchange.reader, at=self._at
             ) as reading:
                 blob = await self._found(reading)
                 size = await _size(reading, self._column, blob)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar, cast
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
+from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRecord, RowsDigest
+from namespace_server.data.change_request import Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
@@ -66,14 +67,14 @@ class TableReading:
         catalog: TableCatalog,
         reads: ReadPool,
         planned: PlannedRead,
-        principal: str | None,
+        caller: Caller,
         connection: asyncio.Timeout,
         limits: DataLimits,
     ) -> None:
         self._catalog = catalog
         self._reads = reads
         self._planned = planned
-        self._principal = principal
+        self._caller = caller
         self._connection = connection
         self._patience = limits.chunk_timeout
         self.table = planned.table
@@ -81,12 +82,12 @@ class TableReading:
 
     async def value(self, operation: str, request: ReadRequest) -> Any:
         """What a job answers. Raises `ClientError`, `WorkTimeout`, `ThrottlingError`."""
-        return await self._reads.value(self._job(operation, request), self.table, self._principal)
+        return await self._reads.value(self._job(operation, request), self.table, self._caller.principal)
 
     @asynccontextmanager
     async def rows(self, operation: str, request: ReadRequest) -> AsyncIterator[RowStream]:
         """The rows that a job answers, as `DataService.rows`."""
-        async with self._reads.rows(self._job(operation, request), self.table, self._principal) as rows:
+        async with self._reads.rows(self._job(operation, request), self.table, self._caller.principal) as rows:
             chunks = _taken(rows.chunks(), self._connection, self._patience)
             yield RowStream(chunks, self.catalog_version, self.table.version)
 
@@ -96,7 +97,7 @@ class TableReading:
 
     def blob_refusal(self, place: str) -> str | None:
         """As `TableCatalog.blob_refusal`."""
-        return self._catalog.blob_refusal(place)
+        return self._catalog.blob_refusal(place, self._caller.subject)
 
     def _job(self, operation: str, request: ReadRequest) -> Job:
         return replace(self._planned.job, operation=operation, request=request)
@@ -142,9 +143,7 @@ class DataService:
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
 
-    async def change(
-        self, operation: str, request: TableRequest, receive: Receive, caller: Caller = ANONYMOUS
-    ) -> Answer:
+    async def change(self, operation: str, request: TableRequest, receive: Receive, caller: Caller) -> Answer:
         """Commit a change of a table without rows. Under an idempotency key it is made once.
 
         It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
@@ -154,9 +153,7 @@ class DataService:
         work = self._operations.change(operation, request, caller=caller)
         return await self._under_way.finish(work, receive, caller.principal)
 
-    async def change_with_rows(
-        self, operation: str, request: TableRequest, rows: RowsBody, caller: Caller = ANONYMOUS
-    ) -> Answer:
+    async def change_with_rows(self, operation: str, request: TableRequest, rows: RowsBody, caller: Caller) -> Answer:
         """Commit a change of a table with the rows of the body.
 
         Raises as `change` does, and `BodyTooLarge`, `RequestTimeout`.
@@ -179,18 +176,18 @@ class DataService:
         request: ReadRequest,
         receive: Receive,
         *,
+        caller: Caller,
         at: ReadPoint = NEWEST,
-        principal: str | None = None,
     ) -> Answer[object]:
         """Answer a read whose answer is a JSON value. It ends when its client goes away.
 
         Raises the namespace errors of the operation, `ClientDisconnected`.
         """
-        planned = await self._plan(operation, request, at)
+        planned = await self._plan(operation, request, at, caller.subject)
         if planned.known is not None:
             return planned.answer(planned.known)
         async with _while_connected(receive), self._errors(planned):
-            return planned.answer(await self._reads.value(planned.job, planned.table, principal))
+            return planned.answer(await self._reads.value(planned.job, planned.table, caller.principal))
 
     @asynccontextmanager
     async def rows(
@@ -199,8 +196,8 @@ class DataService:
         request: ReadRequest,
         receive: Receive,
         *,
+        caller: Caller,
         at: ReadPoint = NEWEST,
-        principal: str | None = None,
     ) -> AsyncIterator[RowStream]:
         """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there.
 
@@ -208,8 +205,8 @@ class DataService:
         `ClientDisconnected`. Raises the namespace errors of the operation, also while bytes are read.
         """
         async with _while_connected(receive) as connection:
-            planned = await self._plan(operation, request, at)
-            async with self._errors(planned), self._reads.rows(planned.job, planned.table, principal) as rows:
+            planned = await self._plan(operation, request, at, caller.subject)
+            async with self._errors(planned), self._reads.rows(planned.job, planned.table, caller.principal) as rows:
                 chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
                 yield RowStream(chunks, planned.catalog_version, planned.table.version)
 
@@ -220,17 +217,17 @@ class DataService:
         request: ReadRequest,
         receive: Receive,
         *,
+        caller: Caller,
         at: ReadPoint = NEWEST,
-        principal: str | None = None,
     ) -> AsyncIterator[TableReading]:
         """Several reads of one version of a table. They end when the client goes away, with `ClientDisconnected`.
 
         Raises the namespace errors of the operation, also those of reads in the block.
         """
         async with _while_connected(receive) as connection:
-            planned = await self._plan(operation, request, at)
+            planned = await self._plan(operation, request, at, caller.subject)
             async with self._errors(planned):
-                yield TableReading(self._catalog, self._reads, planned, principal, connection, self._limits)
+                yield TableReading(self._catalog, self._reads, planned, caller, connection, self._limits)
 
     @asynccontextmanager
     async def _errors(self, planned: PlannedRead) -> AsyncIterator[None]:
@@ -258,8 +255,8 @@ class DataService:
         await self._under_way.close()
         await self._finding.close()
 
-    async def _plan(self, operation: str, request: ReadRequest, at: ReadPoint) -> PlannedRead:
-        plan = partial(plan_read, self._catalog, operation, request, at)
+    async def _plan(self, operation: str, request: ReadRequest, at: ReadPoint, subject: Subject | None) -> PlannedRead:
+        plan = partial(plan_read, self._catalog, operation, request, at, subject=subject)
         return plan() if at.catalog_version is None and self._catalog.local else await self._finding.run(plan)
 
     async def _find(self, find: Callable[[], T]) -> T:
@@ -368,14 +365,25 @@ class _Tables:
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
-    async def find_table(self, request: ReadRequest, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(
+        self,
+        request: ReadRequest,
+        *,
+        layout: bool = False,
+        subject: Subject | None = None,
+        privileges: Collection[Privilege] = (),
+    ) -> tuple[TableState, int]:
         self._under_way.check()
-        found: tuple[TableState, int] = await self._find(partial(self._catalog.find_table, request, layout=layout))
+        find = partial(self._catalog.find_table, request, layout=layout, subject=subject, privileges=privileges)
+        found: tuple[TableState, int] = await self._find(find)
         return found
 
-    async def new_table(self, request: CreateTable) -> tuple[TableState, int]:
-        made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request))
+    async def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
+        made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request, subject))
         return made
+
+    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
+        self._catalog.require(subject, privileges, table_id)
 
     async def is_answered(self, caller: Caller) -> bool:
         found: bool = await self._find(partial(self._catalog.is_answered, caller))

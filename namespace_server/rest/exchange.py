@@ -11,6 +11,7 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from pydantic import TypeAdapter
 from starlette.types import Receive, Scope
 
+from namespace_server.access.subjects import ANONYMOUS_SUBJECT, Subject
 from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import present
@@ -128,6 +129,11 @@ class Exchange:
         return found == self.identity
 
     @property
+    def subject(self) -> Subject:
+        """The caller as grants are judged for it."""
+        return ANONYMOUS_SUBJECT if self.identity is None else self.identity.subject
+
+    @property
     def segment(self) -> str:
         """The first parameter in the path, empty if the route has none."""
         return self.segments[0] if self.segments else ""
@@ -161,7 +167,12 @@ class Exchange:
                 f"{CATALOG_VERSION.decode()}: expected with a read, found with a change; assert_table_version in a "
                 "batch names the version that a change is built on"
             )
-        return Caller(self.principal, read_idempotency_key(self.headers), origin_of(self.scope))
+        return Caller(self.principal, read_idempotency_key(self.headers), origin_of(self.scope), self.subject)
+
+    @property
+    def reader(self) -> Caller:
+        """The principal of a read."""
+        return Caller(self.principal, subject=self.subject)
 
     @property
     def read_point(self) -> ReadPoint:
@@ -214,7 +225,7 @@ class Exchange:
         if not may_be_looked_up(self.scope["operation"], self.headers):
             raise undecided(readings)
         existing = await service.existing(
-            replace(self.place, kind=kind_of(self.scope["route_path"])), readings, self.as_of
+            replace(self.place, kind=kind_of(self.scope["route_path"])), readings, self.as_of, self.subject
         )
         return choose(self.scope["operation"], readings, existing)
 

@@ -71,7 +71,7 @@ async def _page(exchange: Exchange, operation: str, position: JsonObject, given:
     """
     service, seconds = exchange.service, given.get("wait")
     request = {**position, **({"limit": given["limit"]} if "limit" in given else {})}
-    answer = await service.read(operation, request)
+    answer = await service.read(operation, request, exchange.subject)
     if not _events(answer) and isinstance(seconds, int) and seconds and given.get("limit") != 0:
         last = _last(answer)
         with service.events.admitted() as ended:
@@ -81,7 +81,7 @@ async def _page(exchange: Exchange, operation: str, position: JsonObject, given:
             is_there = news.done() and news.result() and exchange.is_admitted()
             await _cancel(news, gone)
         if is_there:
-            answer = await service.read(operation, {**request, "since": last})
+            answer = await service.read(operation, {**request, "since": last}, exchange.subject)
     service.events.sent += len(_events(answer))
     return success(service, answer)
 
@@ -103,7 +103,7 @@ class _EventStream(Response):
         """Send it. Raises the namespace errors of the operation, before anything is sent."""
         service = self._exchange.service
         with service.events.admitted() as ended:
-            first = await service.read(self._operation, self._position)
+            first = await service.read(self._operation, self._position, self._exchange.subject)
             service.saw(first.catalog_version)
             headers = [
                 (b"content-type", _STREAM),
@@ -158,7 +158,7 @@ class _EventStream(Response):
             if ended.is_set() or not exchange.is_admitted():
                 return
             text = b"" if is_there else _ALIVE
-            page = await exchange.service.read(self._operation, {"since": last})
+            page = await exchange.service.read(self._operation, {"since": last}, exchange.subject)
             self._pages.append(page)
             if is_there and not _events(page):  # what was seen is not in storage (any more): do not ask without a pause
                 await asyncio.sleep(_PAUSE)

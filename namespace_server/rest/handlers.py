@@ -65,20 +65,20 @@ class Read:
                 exchange.require_no_body()
             query: bytes = exchange.scope["query_string"]
             place = exchange.place
-            # Every principal sees the same catalog, so the principal is no part of the key. What a `+` in the path
-            # stands for may be another name later.
+            # The catalog adds the subject to the key where subjects see different things. What a `+` in the path stands
+            # for may be another name later.
             asked = operation
             if place.database and operation == "list_all_tables" and exchange.scope["raw_path"].endswith(b"/"):
                 asked = "list_tables"  # lancedb's remote client wants names, and ends the path so; others want ids
             is_fixed = as_of is None and "+" not in exchange.segment
             key = (asked, exchange.scope["path"], query, body, place.database) if is_fixed else None
-            answer = None if key is None else service.cached(key)
+            answer = None if key is None else service.cached(key, exchange.subject)
             if answer is None:
                 parsed, given = parse_query(query, parameters)
                 route = await exchange.route(parsed, body) if has_id else None
                 decode = partial(self._request, exchange, asked, body, parsed, given, route)
                 request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
-                answer = await service.read(asked, request, at=as_of, key=key)
+                answer = await service.read(asked, request, exchange.subject, at=as_of, key=key)
             service.saw(answer.catalog_version)
             answer = _relative(answer, place)
             return Success(b"" if self.silent else answer.json, answer.catalog_version)
@@ -292,14 +292,14 @@ class TableRead:
         kind = read_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
-            service, at, principal = exchange.service, exchange.read_point, exchange.principal
+            service, at, reader = exchange.service, exchange.read_point, exchange.reader
             read = await exchange.table_request(kind, large=self.large, optional=self.optional, named=self.named)
             request = read.request
             if self.streamed:
-                rows = partial(service.data.rows, operation, request, at=at, principal=principal)
+                rows = partial(service.data.rows, operation, request, caller=reader, at=at)
                 return RowsResponse(service, rows, read.size)
             with service.bodies.hold(read.size):
-                value = await service.data.value(operation, request, exchange.receive, at=at, principal=principal)
+                value = await service.data.value(operation, request, exchange.receive, caller=reader, at=at)
                 return read_success(service, value)
 
         return answer

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from lance_namespace.errors import LanceNamespaceError
 
+from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.attempts import Origin
 from namespace_server.background.scheduler import Scheduler
@@ -55,15 +56,21 @@ class CatalogPort(Protocol):
         at: int | None = None,
         snapshot: CatalogSnapshot | None = None,
         cache_key: Hashable | None = None,
+        subject: Subject | None = None,
     ) -> Answer:
-        """Answer as of catalog version `at`, or of `snapshot`, or of the newest version.
+        """Answer as of catalog version `at`, or of `snapshot`, or of the newest version, what `subject` may see of it.
 
-        The same `cache_key` stands for the same operation and request; under it the answer may be cached.
+        The same `cache_key` stands for the same operation and request; under it the answer may be cached. None as
+        subject is the operator.
         """
         ...
 
-    def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
-        """The cached answer under a key, if it is known to be the answer in `snapshot` too."""
+    def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot, subject: Subject | None = None) -> Answer | None:
+        """The cached answer for a subject under a key, if it is known to be the answer in `snapshot` too."""
+        ...
+
+    def require(self, subject: Subject | None, operation: str) -> None:
+        """Raise PermissionDeniedError (15) unless a subject may do an operation on the catalog as a whole. No I/O."""
         ...
 
     def takes_long(self, operation: str, request: Request, at: int | None) -> bool:
@@ -78,8 +85,9 @@ class CatalogPort(Protocol):
         idempotency_key: str | None = None,
         principal: str | None = None,
         origin: Origin | None = None,
+        subject: Subject | None = None,
     ) -> Call[Answer]:
-        """Check the form of a change; no I/O. Raises `InvalidInputError`."""
+        """Check the form of a change; no I/O. It is judged for `subject` in the flip. Raises `InvalidInputError`."""
         ...
 
     def prepare_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> Call[CommittedChange]:
@@ -102,6 +110,7 @@ class CatalogPort(Protocol):
         principal: str | None = None,
         idempotency_key: str | None = None,
         origin: Origin | None = None,
+        subject: Subject | None = None,
     ) -> Answer:
         """Make a change that also writes or removes files beside the catalog. Blocking and thread-safe.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from lance_namespace.errors import ServiceUnavailableError, UnauthenticatedError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath
 
+from namespace_server.access.subjects import Subject
 from namespace_server.outcomes import NOTHING_DONE
 from namespace_server.rest.wrong_keys import SHOWN_DIGITS
 
@@ -33,6 +34,7 @@ class RequestIdentity:
         issuer: The issuer of its token; None for an API key.
         roles: What its token says of its roles.
         expires_at: When its token expires, in seconds since the epoch; None for an API key.
+        subject: The caller as grants are judged for it.
     """
 
     principal: str
@@ -40,6 +42,11 @@ class RequestIdentity:
     issuer: str | None = None
     roles: frozenset[str] = frozenset()
     expires_at: int | None = None
+    subject: Subject = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the subject once: an identity is kept, and is that of many requests."""
+        object.__setattr__(self, "subject", Subject(self.principal, self.roles))
 
 
 class TokenRefused(UnauthenticatedError):

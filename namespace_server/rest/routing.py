@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from namespace_server.access.requirements import PUBLIC, REQUIREMENTS, Requirement
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.principals import KeysNeeded, TokenNotJudged
 from namespace_server.rest.service import CatalogService
@@ -39,16 +40,21 @@ class Work(Protocol):
 class Route:
     """One operation on one path.
 
-    `path` is a template whose parameters are `{name}`. One that is `fast` has at most one parameter. A `public` one
-    needs no API key.
+    `path` is a template whose parameters are `{name}`. One that is `fast` has at most one parameter. `requirement` is
+    what its caller must be allowed.
     """
 
     operation: str
     method: str
     path: str
     work: Work
+    requirement: Requirement
     fast: bool = False
-    public: bool = False
+
+    @property
+    def public(self) -> bool:
+        """Whether it needs no credentials."""
+        return self.requirement is PUBLIC
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -58,12 +64,12 @@ class Route:
 
 def post(operation: str, path: str, work: Work, *, fast: bool = False) -> Route:
     """A route of the published API, nearly all of whose operations are asked for by POST."""
-    return Route(operation, "POST", path, work, fast)
+    return Route(operation, "POST", path, work, REQUIREMENTS[operation], fast)
 
 
-def get(operation: str, path: str, work: Work, *, fast: bool = False, public: bool = False) -> Route:
+def get(operation: str, path: str, work: Work, *, fast: bool = False) -> Route:
     """A route whose operation is asked for by GET."""
-    return Route(operation, "GET", path, work, fast, public)
+    return Route(operation, "GET", path, work, REQUIREMENTS[operation], fast)
 
 
 class Router:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 from starlette.types import Scope
 
+from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.attempts import Origin
 from namespace_server.data.change_request import Caller, ChangeRecord
@@ -190,26 +191,39 @@ class CatalogService:
         if self.access_log is not None:
             self.access_log.stop()
 
-    def cached(self, key: Hashable) -> Answer | None:
-        """The cached answer under a key, if it is known to hold at the newest catalog version.
+    def cached(self, key: Hashable, subject: Subject) -> Answer | None:
+        """The cached answer for a subject under a key, if it is known to hold at the newest catalog version.
 
         Only for local catalogs, where finding the newest version takes microseconds.
         """
-        return self.namespace.cached(key, self._newest_snapshot()) if self.namespace.local else None
+        return self.namespace.cached(key, self._newest_snapshot(), subject) if self.namespace.local else None
 
-    async def read(self, operation: str, request: JsonObject, *, at: int | None = None, key: Hashable = None) -> Answer:
-        """Answer a read, as of catalog version `at` or the newest; the answer may be cached under `key`.
+    async def read(
+        self,
+        operation: str,
+        request: JsonObject,
+        subject: Subject,
+        *,
+        at: int | None = None,
+        key: Hashable = None,
+    ) -> Answer:
+        """Answer a subject's read, as of catalog version `at` or the newest; the answer may be cached under `key`.
 
         Raises the namespace errors of the operation.
         """
         namespace = self.namespace
         if not namespace.local or namespace.takes_long(operation, request, at):
-            return await self.in_thread(partial(namespace.read, operation, request, at=at, cache_key=key))
+            read = partial(namespace.read, operation, request, at=at, cache_key=key, subject=subject)
+            return await self.in_thread(read)
         snapshot = self._newest_snapshot() if at is None else None
-        return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
+        return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key, subject=subject)
 
-    async def existing(self, place: IdScope, ids: Sequence[Id], at: int | None) -> list[Id]:
-        """Those of some ids at a place that exist, all of them looked up in one catalog version.
+    def require(self, subject: Subject, operation: str) -> None:
+        """Raise PermissionDeniedError (15) unless a subject may have what the server tells of the whole catalog."""
+        self.namespace.require(subject, operation)
+
+    async def existing(self, place: IdScope, ids: Sequence[Id], at: int | None, subject: Subject) -> list[Id]:
+        """Those of some ids at a place that are there for a subject, all of them looked up in one catalog version.
 
         A transaction exists where its table does.
         """
@@ -217,13 +231,16 @@ class CatalogService:
         operation = "namespace_exists" if place.kind == "namespace" else "table_exists"
 
         def look() -> list[Id]:
-            version = namespace.read("describe_catalog", {}).catalog_version if at is None else at
+            version = namespace.read("describe_catalog", {}, subject=subject).catalog_version if at is None else at
             found = []
             for name in ids:
                 target = place.absolute(name)
                 try:
                     namespace.read(
-                        operation, {"id": target[:-1] if place.kind == "transaction" else target}, at=version
+                        operation,
+                        {"id": target[:-1] if place.kind == "transaction" else target},
+                        at=version,
+                        subject=subject,
                     )
                 except (NamespaceNotFoundError, TableNotFoundError):
                     continue
@@ -241,9 +258,13 @@ class CatalogService:
         """
 
         def prepare() -> Call[Answer]:
-            key, principal = caller.idempotency_key, caller.principal
             call = self.namespace.prepare(
-                operation, body.decode(), idempotency_key=key, principal=principal, origin=caller.origin
+                operation,
+                body.decode(),
+                idempotency_key=caller.idempotency_key,
+                principal=caller.principal,
+                origin=caller.origin,
+                subject=caller.subject,
             )
             if movable and self._forwarding is not None:
                 call = replace(call, batch=replace(call.batch, movable=True))
@@ -289,14 +310,14 @@ class CatalogService:
     async def change(self, operation: str, body: EncodedBody, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
         request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
-        key, principal = caller.idempotency_key, caller.principal
         work = partial(
             self.namespace.change,
             operation,
             request,
-            principal=principal,
-            idempotency_key=key,
+            principal=caller.principal,
+            idempotency_key=caller.idempotency_key,
             origin=caller.origin,
+            subject=caller.subject,
         )
         return await asyncio.get_running_loop().run_in_executor(self._writers, copy_context().run, work)
 

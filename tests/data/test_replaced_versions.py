@@ -216,7 +216,7 @@ def test_a_change_is_staged_on_the_version_that_took_the_place() -> None:
         def __init__(self) -> None:
             self.storage_options: dict[str, str] = {}
 
-        async def find_table(self, _request: Any, *, layout: bool = False) -> tuple[TableState, int]:
+        async def find_table(self, _request: Any, **asked: object) -> tuple[TableState, int]:
             return states[-1 if seen else 0], 5
 
     class Change:

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
+from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
 from namespace_server.attempts import Origin
@@ -74,7 +75,7 @@ class EchoCatalog:
             raise self.failure
         return self.version
 
-    def cached(self, cache_key: object, snapshot: int) -> Answer | None:
+    def cached(self, cache_key: object, snapshot: int, subject: Subject | None = None) -> Answer | None:
         return self.kept.get((cache_key, snapshot))
 
     def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
@@ -85,11 +86,14 @@ class EchoCatalog:
 
     storage_options: Mapping[str, str] = {}
 
-    def new_table(self, request: Mapping[str, Any]) -> Any:
+    def new_table(self, request: Mapping[str, Any], subject: Subject | None = None) -> Any:
         raise TableNotFoundError(str(request["id"]))
 
-    def find_table(self, request: Mapping[str, Any], *, at: int | None = None, layout: bool = False) -> Any:
+    def find_table(self, request: Mapping[str, Any], **asked: object) -> Any:
         raise TableNotFoundError(str(request["id"]))
+
+    def require(self, subject: Subject | None, *asked: object) -> None:
+        pass
 
     def check_answering(self) -> None:
         pass
@@ -109,6 +113,7 @@ class EchoCatalog:
         at: int | None = None,
         snapshot: int | None = None,
         cache_key: object = None,
+        subject: Subject | None = None,
     ) -> Answer:
         self.cache_keys.append(cache_key)
         self.read_threads.add(threading.current_thread().name)
@@ -130,6 +135,7 @@ class EchoCatalog:
         idempotency_key: str | None = None,
         principal: str | None = None,
         origin: Origin | None = None,
+        subject: Subject | None = None,
     ) -> EchoCall:
         self.prepared.release()
         return EchoCall(operation, request, idempotency_key, principal, f"batch-{request.get('id')}")
@@ -173,6 +179,7 @@ class EchoCatalog:
         principal: str | None = None,
         idempotency_key: str | None = None,
         origin: Origin | None = None,
+        subject: Subject | None = None,
     ) -> Answer:
         if self.failure is not None:
             raise self.failure

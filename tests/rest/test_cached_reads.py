@@ -10,6 +10,7 @@ import httpx
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.access.subjects import ANONYMOUS_SUBJECT
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.service import CatalogService
@@ -143,8 +144,8 @@ class TestSharedLooks:
             service = CatalogService(catalog, Authenticator({}))
             looks = []
             for _ in range(3):
-                service.cached("a")
-                service.cached("b")
+                service.cached("a", ANONYMOUS_SUBJECT)
+                service.cached("b", ANONYMOUS_SUBJECT)
                 looks.append(catalog.looks)
                 await asyncio.sleep(0)
             return looks
@@ -161,7 +162,7 @@ class TestSharedLooks:
             newest = catalog.newest
 
             def arriving() -> None:
-                service.cached("b")
+                service.cached("b", ANONYMOUS_SUBJECT)
                 looks.append(catalog.looks)
 
             def look() -> int:
@@ -170,7 +171,7 @@ class TestSharedLooks:
                 return newest()
 
             catalog.newest = look  # type: ignore[method-assign]
-            service.cached("a")
+            service.cached("a", ANONYMOUS_SUBJECT)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 

@@ -21,9 +21,9 @@ from namespace_server.directory.model.operations import (
     DeleteCursor,
 )
 
-Kind = Literal["committed", "adopted", "cursors", "housekeeping", "unmanaged"]
+Kind = Literal["committed", "adopted", "cursors", "housekeeping", "unmanaged", "hidden"]
 """What made a catalog version: batches; the adoption of table versions that were committed around the catalog; moves of
-cursors alone; a server that worked on its own rows; a writer without a catalog server."""
+cursors alone; a server that worked on its own rows; a writer without a catalog server; what its reader may not see."""
 
 _TYPE: Final = "lance.catalog.version."
 _DIGITS: Final = 20
@@ -38,7 +38,7 @@ class VersionContent:
     """The content of a catalog version, from its own files.
 
     `identity` is that of the catalog. `batches` and `adopted` are as in the list of catalog versions. `records` are
-    those that it put.
+    those that it put. Of what a reader may not see there is nothing, and `told` is what kind it is told then.
     """
 
     version: int
@@ -48,10 +48,13 @@ class VersionContent:
     batches: Sequence[Body]
     adopted: Sequence[Body]
     records: Sequence[RecordEntry]
+    told: Kind | None = None
 
     @property
     def kind(self) -> Kind:
         """What made it."""
+        if self.told is not None:
+            return self.told
         if not self.made_by_catalog:
             return "unmanaged"
         if not self.batches:

@@ -304,13 +304,14 @@ class CatalogSnapshot:
         return (stored.entry for stored in self._state.access.values())
 
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
-        """All facts about one id: its namespace or table with all its versions, and the names directly below it.
+        """All facts about one id: its namespace or table with its versions, the names directly below it, all grants.
 
         Each is the same object in two snapshots, or None in both, if nothing of it was changed between them.
         """
         state = self._state
         return (
             self.managed,
+            state.policy,
             state.namespaces.get(object_id),
             state.tables.get(object_id),
             state.children.get(object_id),

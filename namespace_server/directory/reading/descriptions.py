@@ -15,6 +15,7 @@ from lance_namespace.errors import (
 from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
+from namespace_server.access.subjects import Privilege
 from namespace_server.directory.manifest_table.history import CatalogHistoryEntry
 from namespace_server.directory.manifests.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
@@ -29,6 +30,9 @@ from namespace_server.directory.model.results import intent_json, pin_json
 from namespace_server.directory.reading import events, references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.visible_history import visible_batches, visible_versions
+
+_READ = frozenset({Privilege.READ})
 
 Body = dict[str, object]
 Read = Callable[[ReadContext, Request], Body]
@@ -95,6 +99,7 @@ def table_exists(context: ReadContext, request: Request) -> Body:
     table = table_versions.require_table(context, request)
     version = request_fields.integer(request, "version")
     if version is not None:
+        context.require(_READ, table.id)
         _require_version(context, table, None, version)
     return {}
 
@@ -114,11 +119,11 @@ def describe_table(context: ReadContext, request: Request) -> Body:
     if context.about(table.id).managed:
         body["managed_versioning"] = True
     detailed = request_fields.flag(request, "load_detailed_metadata")
+    if detailed or any(request.get(name) is not None for name in ("branch", "version", "tag")):
+        context.require(_READ, table.id)
     if detailed or request_fields.flag(request, "check_declared"):
         body["is_only_declared"] = not _is_created(context, table.id)
-    if request_fields.flag(request, "vend_credentials", default=True) and (
-        options := context.storage_options(table.location)
-    ):
+    if request_fields.flag(request, "vend_credentials", default=True) and (options := context.storage_options(table)):
         body["storage_options"] = options
     branch, version = _reference(context, table, request)
     if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
@@ -146,7 +151,8 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
         if table is None:
             continue
         described: Body = {"id": list(table_id), "location": context.naming.object_uri(table.location)}
-        head = context.snapshot.head(table_id)
+        is_told = context.allows(Privilege.READ, table_id)
+        head = context.snapshot.head(table_id) if is_told else None
         if head is not None:
             described["version"] = head.version
             described["timestamp_millis"] = head.timestamp_ms
@@ -154,7 +160,7 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
                 described["manifest_sha256"] = head.sha256
         branches = {
             name: entry.version
-            for name in context.snapshot.branches(table_id)
+            for name in (context.snapshot.branches(table_id) if is_told else ())
             if (entry := context.snapshot.head(table_id, name))
         }
         if branches:
@@ -195,9 +201,13 @@ def _historic(context: ReadContext, entry: CatalogHistoryEntry, told: Callable[[
             record = context.snapshot.record(uid)
             outline = {} if record is None else outline_of_record(record)
         batches.append(batch | told(outline))
+    adopted = entry.outline.adopted
+    if context.sight is not None:
+        batches = visible_batches(context.sight, batches, entry.version)
+        adopted = visible_versions(context.sight, adopted, entry.version)
     described: Body = {"version": entry.version, "timestamp_millis": entry.timestamp_ms, "batches": batches}
-    if entry.outline.adopted:
-        described["adopted"] = list(entry.outline.adopted)
+    if adopted:
+        described["adopted"] = list(adopted)
     if not entry.made_by_catalog:
         described["unmanaged"] = True
     return described

@@ -15,6 +15,7 @@ from namespace_server.directory.model.history import Body, outline_of_record, wi
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import cursor_json
 from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.visible_history import visible_content
 
 _USUAL: Final = 100
 _PAGE_BYTES: Final = 1 << 20
@@ -42,7 +43,8 @@ def list_catalog_events(context: ReadContext, request: Request) -> Body:
     if since < snapshot.version and since + 1 < snapshot.collector.oldest:
         raise HistoryGone(since, snapshot.collector.oldest)
     for step in context.catalog.table.versions_after(since, snapshot, limit):
-        event = cloud_event(_content(step))
+        content = _content(step)
+        event = cloud_event(content if context.sight is None else visible_content(context.sight, content))
         events.append(event)
         last, size = step.entry.version, size + len(orjson.dumps(event))
         if size >= _PAGE_BYTES:

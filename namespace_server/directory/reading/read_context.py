@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Collection
+from typing import Final, Protocol
 
+from namespace_server.access.requirements import REQUIREMENTS
+from namespace_server.access.subjects import Privilege
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model import request_fields
-from namespace_server.directory.model.entries import VersionEntry
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.reading.sight import Sight, VisibleSnapshot
+
+_WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
+"""Who has one of these on a table writes files below it."""
 
 
 class Naming(Protocol):
@@ -33,14 +40,28 @@ class ReadContext:
     `lasting`: the response to the same request is the same while the snapshot is the newest. It is not after `catalog`
     was used, because storage beside `__manifest` changes without a catalog version, nor at version 0. With
     `implicit_namespaces` a namespace that does not exist lists as empty. `as_of`: the request names this catalog
-    version.
+    version. With a `sight` the snapshot is what its caller may see; without, the reader is the operator, or no grants
+    are in force.
     """
 
-    __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "as_of", "implicit_namespaces", "lasting", "naming")
+    __slots__ = (
+        "_catalog",
+        "_snapshot",
+        "_subject",
+        "_whole",
+        "as_of",
+        "implicit_namespaces",
+        "lasting",
+        "naming",
+        "sight",
+    )
 
-    def __init__(self, catalog: StoredCatalog, snapshot: CatalogSnapshot, *, as_of: bool = False) -> None:
+    def __init__(
+        self, catalog: StoredCatalog, snapshot: CatalogSnapshot, *, as_of: bool = False, sight: Sight | None = None
+    ) -> None:
         self._catalog = catalog
-        self._snapshot = snapshot
+        self._snapshot = snapshot if sight is None else sight.view(snapshot)
+        self.sight = sight
         self._subject: ObjectId | None = None
         self._whole = False
         self.naming: Naming = catalog.store
@@ -53,14 +74,29 @@ class ReadContext:
         bound, wanted = self._catalog.options.limits.page_size, request_fields.page_size(request)
         return bound if wanted is None else min(wanted, bound)
 
-    def storage_options(self, location: str) -> dict[str, str]:
+    def allows(self, privilege: Privilege, table_id: ObjectId) -> bool:
+        """Whether the reader has a privilege on a table of the snapshot."""
+        return not isinstance(self._snapshot, VisibleSnapshot) or self._snapshot.allows(privilege, table_id)
+
+    def require(self, privileges: Collection[Privilege], table_id: ObjectId) -> None:
+        """Raise PermissionDeniedError (15) if the reader lacks a privilege on a table that it may see."""
+        if self.sight is not None:
+            missing = [each for each in privileges if not self.allows(each, table_id)]
+            if missing:
+                raise self.sight.denied(missing, table_id)
+
+    def storage_options(self, table: TableEntry) -> dict[str, str]:
         """The storage options with which a client reaches the files of a table; may ask a token service.
 
-        An answer with temporary credentials is not cached. Raises ServiceUnavailableError (17).
+        They allow what the reader may do with the rows: nothing is handed to whom may not read them. An answer with
+        temporary credentials is not cached. Raises ServiceUnavailableError (17).
         """
         vendor = self._catalog.vendor
+        if not vendor.vends or not self.allows(Privilege.READ, table.id):
+            return {}
         self.lasting = self.lasting and vendor.lasting
-        return vendor.options(self.naming.object_path(location)) if vendor.vends else {}
+        may_write = any(self.allows(each, table.id) for each in _WRITES_FILES)
+        return vendor.options(self.naming.object_path(table.location), "write" if may_write else "read")
 
     @property
     def snapshot(self) -> CatalogSnapshot:
@@ -113,3 +149,16 @@ class ReadContext:
         if not promoted:
             self.lasting = False
         return promoted
+
+
+def judge_read(context: ReadContext, operation: str, request: Request) -> None:
+    """Judge a read of a table that may be seen, before storage is looked at for it.
+
+    A table that is not there, or may not be seen, is left to the read itself: it says that it does not exist. Raises
+    PermissionDeniedError (15).
+    """
+    needed = REQUIREMENTS[operation].privileges
+    if needed:
+        table_id = request_fields.table_id(request)
+        if context.about(table_id).table(table_id) is not None:
+            context.require(needed, table_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import orjson
 from lance_namespace.errors import InvalidInputError, TransactionNotFoundError
@@ -17,6 +18,7 @@ from lance_namespace.errors import InvalidInputError, TransactionNotFoundError
 from lance_core.errors import CorruptFile, NotFound
 from lance_core.format.naming import join_key
 from lance_core.versions import with_transaction
+from namespace_server.access.subjects import Privilege
 from namespace_server.directory.manifests.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import RecordEntry, TableEntry, VersionEntry
@@ -31,6 +33,7 @@ from namespace_server.directory.reading.read_context import ReadContext
 Body = dict[str, object]
 
 _FAILED = "Failed"
+_READ: Final = frozenset({Privilege.READ})
 NOTES_DIRECTORY = "_alter_transactions"
 
 
@@ -71,9 +74,11 @@ def find_transaction(context: ReadContext, request: Request) -> FoundBatch | Fou
     if table is None:
         raise table_not_found(table_id)
     if _is_uuid(name):
+        context.require(_READ, table_id)
         made = _version_by(context, table, str(uuid.UUID(name)))
         return _batch(context, name, table_id) if made is None else FoundTransaction(made)
     version = parse_version(name)
+    context.require(_READ, table_id)
     entry = None if version is None else table_versions.find(context, table, None, version)
     if entry is None:
         raise _no_transaction(name, table_id)

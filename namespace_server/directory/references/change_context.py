@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_core.errors import CorruptFile, StorageError, StorageUnknown
+from namespace_server.access.requirements import REQUIREMENTS
+from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.attempts import Origin
 from namespace_server.directory.catalog import StoredCatalog
-from namespace_server.directory.model.errors import BatchUnknown
+from namespace_server.directory.model.errors import BatchUnknown, table_not_found
 from namespace_server.directory.model.limits import Limits
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.reading.sight import Sight, sight_of
 
 _BEGUN: Final = "the change has begun"
 
@@ -40,6 +44,26 @@ class ChangeContext:
     idempotency_key: str | None = None
     request_hash: str | None = None
     origin: Origin | None = None
+    subject: Subject | None = None
+
+    def judge(self, operation: str, table_id: ObjectId) -> None:
+        """Judge a change of a table before files are read or written for it. The flip judges again.
+
+        Raises TableNotFoundError (4) for a table that is not there or may not be seen by the subject, and
+        PermissionDeniedError (15) if that lacks what the operation needs.
+        """
+        sight = self.sight
+        if sight is not None:
+            if sight.view(sight.today).table(table_id) is None:
+                raise table_not_found(table_id)
+            sight.require(REQUIREMENTS[operation].privileges, table_id)
+
+    @property
+    def sight(self) -> Sight | None:
+        """What the subject may see of the newest snapshot; None for the operator, and without grants."""
+        if self.subject is None or self.catalog.table.current.policy is None:
+            return None
+        return sight_of(self.catalog.snapshot(), self.subject)
 
     def commit(self, operation: Operation) -> Recorded:
         """Commit an operation as a batch of its own. Raises the namespace error that is its verdict."""
@@ -71,6 +95,7 @@ class ChangeContext:
             principal=self.principal,
             message=self.message,
             origin=self.origin,
+            subject=self.subject,
         )
 
 

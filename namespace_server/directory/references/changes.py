@@ -26,6 +26,7 @@ def delete_branch(context: ChangeContext, request: Request) -> Answer:
     names, that another one begins at, or whose files versions of another one have.
     """
     operation = DeleteBranch(request_fields.table_id(request), request_fields.branch_name(request))
+    context.judge("delete_table_branch", operation.id)
     recorded = context.commit(operation)
     catalog = context.catalog
     catalog.finish_branches(catalog.branch_removal.waiting(recorded.snapshot, [(operation.id, operation.branch)]))

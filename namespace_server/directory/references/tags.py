@@ -61,7 +61,7 @@ def create_tag(context: ChangeContext, request: Request) -> Answer:
     or may not be there.
     """
     name = request_fields.tag_name(request, new=True)
-    target = _find_target(context, request)
+    target = _find_target(context, request, "create_table_tag")
     now = format_timestamp(time.time_ns())
     entry = target.entry
     data = encode_tag(TagContents(entry.version, entry.size, entry.branch, now, now))
@@ -80,7 +80,7 @@ def update_tag(context: ChangeContext, request: Request) -> Answer:
     `create_tag`.
     """
     name = request_fields.tag_name(request)
-    target = _find_target(context, request)
+    target = _find_target(context, request, "update_table_tag")
     path = tag_path(target.table.location, name)
     for _ in range(_ATTEMPTS):
         try:
@@ -107,6 +107,7 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
     (14) where others keep moving the tag.
     """
     name, table_id = request_fields.tag_name(request), request_fields.table_id(request)
+    context.judge("delete_table_tag", table_id)
     snapshot = context.catalog.snapshot()
     require_managed(snapshot)
     table = snapshot.table(table_id)
@@ -168,12 +169,13 @@ def _is_same_tag(before: bytes, now: bytes) -> bool:
         return False
 
 
-def _find_target(context: ChangeContext, request: Request) -> _Target:
+def _find_target(context: ChangeContext, request: Request, change: _Change) -> _Target:
     """The version that a request names, after adopting what other writers committed above the head (P5)."""
     table_id, branch = request_fields.table_id(request), request_fields.branch(request)
     version = request_fields.integer(request, "version", required=True) or 0
     if version < 1:
         raise InvalidInputError(f"version: expected a version from 1 on, found {version}")
+    context.judge(change, table_id)
     snapshot = newest_snapshot(context.catalog, (table_id, branch))
     require_managed(snapshot)
     table = snapshot.table(table_id)

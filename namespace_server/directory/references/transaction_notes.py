@@ -13,6 +13,7 @@ from lance_namespace.errors import ConcurrentModificationError, ServiceUnavailab
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import NotFound, PreconditionFailed, StorageUnknown
+from namespace_server.access.subjects import Privilege
 from namespace_server.answer import Answer
 from namespace_server.directory.model.note_requests import note_changes
 from namespace_server.directory.model.notes import NoteChange, change_notes
@@ -20,6 +21,7 @@ from namespace_server.directory.model.operations import AlterBatch, KeepAnswer
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.sight import Sight, sight_of
 from namespace_server.directory.reading.transactions import (
     FoundBatch,
     FoundTransaction,
@@ -43,8 +45,11 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
     changes = note_changes(request, context.limits)
     snapshot = context.catalog.snapshot()
     require_managed(snapshot)
-    view = ReadContext(context.catalog, snapshot)
+    sight = context.sight
+    view = ReadContext(context.catalog, snapshot if sight is None else sight.today, sight=sight)
     found = find_transaction(view, request)
+    if sight is not None:
+        _judge(sight, found)
     if isinstance(found, FoundBatch):
         alteration = AlterBatch(found.record.batch_uuid, tuple(changes), context.limits)
         recorded = context.commit(alteration)
@@ -54,6 +59,14 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
         recorded = _record(context)
     with begun():
         return describe_altered(recorded, context, request)
+
+
+def _judge(sight: Sight, found: FoundBatch | FoundTransaction) -> None:
+    """Raise PermissionDeniedError (15) for the batch of another one, and a transaction of a table not to be written."""
+    if isinstance(found, FoundTransaction):
+        sight.require({Privilege.WRITE}, found.entry.table_id)
+    elif not sight.owns(found.record.principal):
+        sight.require({Privilege.MAINTAIN}, ())
 
 
 def _record(context: ChangeContext) -> Recorded:
@@ -67,7 +80,7 @@ def _record(context: ChangeContext) -> Recorded:
 
 def describe_altered(recorded: Recorded, context: ChangeContext, request: Request) -> Answer:
     """The transaction as it is now; to a repeated request, too: its properties may be as long as clients like."""
-    view = ReadContext(context.catalog, recorded.snapshot)
+    view = ReadContext(context.catalog, recorded.snapshot, sight=sight_of(recorded.snapshot, context.subject))
     return Answer(describe_found(view, find_transaction(view, request)), recorded.snapshot.version)
 
 

@@ -53,6 +53,19 @@ class AllowedLocations:
         reasons = ((base.path, self.refusal(base.path)) for base in bases)
         return {path: reason for path, reason in reasons if reason is not None}
 
+    def keys_below_root(self, locations: Iterable[str]) -> set[str]:
+        """The keys of the places below the root that paths or URIs lead to, also by symbolic links; "" is the root."""
+        found = set()
+        for location in locations:
+            try:
+                place = _place(location)
+            except ValueError:  # no reader can follow it either
+                continue
+            ways = [place, _resolved(_path(place))] if place.scheme == "file" else [place]
+            roots = self._places[:1] if self._root is None else self._places[:2]
+            found |= {"/".join(way.parts[len(root.parts) :]) for way in ways for root in roots if way.is_in(root)}
+        return found
+
     def refusal(self, location: str) -> str | None:
         """Why a path or URI may not be referred to; None if it may."""
         try:

@@ -79,12 +79,11 @@ _GUARDS = {
 """No page of another origin may show these pages in a frame, and no script runs in them but their own."""
 
 ROUTES = (
-    get("root", "/", Root(), public=True),
+    get("root", "/", Root()),
     get(
         "openapi_document",
         "/openapi.json",
         DocumentationPage(files("namespace_server.rest").joinpath("openapi.json").read_bytes(), "application/json"),
-        public=True,
     ),
-    get("documentation", "/docs", DocumentationPage(bytes(_SWAGGER.body), "text/html"), public=True),
+    get("documentation", "/docs", DocumentationPage(bytes(_SWAGGER.body), "text/html")),
 )

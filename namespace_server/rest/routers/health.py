@@ -80,11 +80,12 @@ def _reason(error: BaseException | None) -> str:
 class Scrape:
     """All metrics, as text, for Prometheus."""
 
-    def handler(self, _operation: str, path: str) -> Handler:
+    def handler(self, operation: str, path: str) -> Handler:
         """The handler of the route."""
 
         async def answer(exchange: Exchange) -> Response:
             metrics = exchange.service.metrics
+            exchange.service.require(exchange.subject, operation)
             if metrics is None:
                 raise RouteNotFound(f"GET {path}: this server measures nothing")
             return Response(await asyncio.to_thread(metrics.exposition), headers={"content-type": metrics.content_type})
@@ -93,7 +94,7 @@ class Scrape:
 
 
 PROBES = (
-    get("health_live", "/health/live", Live(), public=True),
-    get("health_ready", "/health/ready", Ready(), public=True),
+    get("health_live", "/health/live", Live()),
+    get("health_ready", "/health/ready", Ready()),
 )
 ROUTES = (*PROBES, get("metrics", "/metrics", Scrape()))

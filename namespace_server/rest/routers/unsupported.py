@@ -6,8 +6,9 @@ operation for a missing table: lancedb says that the table was not found.
 
 from __future__ import annotations
 
+from namespace_server.access.requirements import REFUSED
 from namespace_server.rest.handlers import Refusal
-from namespace_server.rest.routing import Route, get, post
+from namespace_server.rest.routing import Route
 
 _OF_TABLES: tuple[tuple[str, str], ...] = (
     ("diff_table_branches", "branches/diff"),
@@ -35,23 +36,27 @@ _OF_OBJECTS = {
 _JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
 
 
+def _refused(method: str, operation: str, path: str) -> Route:
+    return Route(operation, method, path, Refusal(), REFUSED)
+
+
 def _of_lancedb() -> tuple[Route, ...]:
     return (
-        *(post(name, f"/v1/table/{{id}}/{path}", Refusal()) for name, path in _OF_TABLES),
+        *(_refused("POST", name, f"/v1/table/{{id}}/{path}") for name, path in _OF_TABLES),
         *(
-            post(f"{what}_{kind}", f"/v1/{kind}/{{id}}/{what}", Refusal())
+            _refused("POST", f"{what}_{kind}", f"/v1/{kind}/{{id}}/{what}")
             for kind, operations in _OF_OBJECTS.items()
             for what in operations
         ),
-        *(get(f"list_{kind}s", f"/v1/namespace/{{id}}/{kind}/list", Refusal()) for kind in _OF_OBJECTS),
-        *(post(f"{what}_jobs", f"/v1/jobs/{what}", Refusal()) for what in _JOBS),
+        *(_refused("GET", f"list_{kind}s", f"/v1/namespace/{{id}}/{kind}/list") for kind in _OF_OBJECTS),
+        *(_refused("POST", f"{what}_jobs", f"/v1/jobs/{what}") for what in _JOBS),
     )
 
 
 PUBLISHED = (
-    post("alter_table_backfill_columns", "/v1/table/{id}/backfill_column", Refusal()),
-    post("create_materialized_view", "/v1/materialized_view/{id}/create", Refusal()),
-    post("refresh_materialized_view", "/v1/materialized_view/{id}/refresh", Refusal()),
+    _refused("POST", "alter_table_backfill_columns", "/v1/table/{id}/backfill_column"),
+    _refused("POST", "create_materialized_view", "/v1/materialized_view/{id}/create"),
+    _refused("POST", "refresh_materialized_view", "/v1/materialized_view/{id}/refresh"),
 )
 """Those of the published API."""
 ROUTES = (*PUBLISHED, *_of_lancedb())

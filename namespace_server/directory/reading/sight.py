@@ -1,0 +1,330 @@
+"""The catalog as one caller may see it: what is hidden is not there.
+
+A read that is answered from a `VisibleSnapshot` cannot tell a hidden object from one that does not exist: both are
+looked up by the same steps, and give the same answer. Grants are those of the newest snapshot, whatever version is
+read: what may be seen is decided today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NoReturn, TypeVar
+
+from lance_namespace.errors import PermissionDeniedError
+
+from namespace_server.access.policy import AccessPolicy
+from namespace_server.access.subjects import Privilege, Subject, ordered
+from namespace_server.access.visible_names import MergedNames, VisibleNames
+from namespace_server.attempts import Authorization, ObjectKind, with_authorizations
+from namespace_server.directory.model.collector_rows import CursorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.entries import (
+    NamespaceEntry,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+)
+from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.persistent.sorted_names import SortedNames
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.model.state import Children
+from namespace_server.outcomes import with_nothing_done
+
+E = TypeVar("E", bound=Exception)
+
+
+class Sight:
+    """What one caller may see and do, by the grants of the newest snapshot, `today`."""
+
+    __slots__ = ("policy", "subject", "today")
+
+    def __init__(self, policy: AccessPolicy, subject: Subject, today: CatalogSnapshot) -> None:
+        self.policy = policy
+        self.subject = subject
+        self.today = today
+
+    def view(self, snapshot: CatalogSnapshot) -> VisibleSnapshot:
+        """What the caller may see of a snapshot: of the newest one, or of an earlier version."""
+        return VisibleSnapshot(snapshot, self) if snapshot is self.today else EarlierVisibleSnapshot(snapshot, self)
+
+    def allows(self, privilege: Privilege, object_id: ObjectId) -> bool:
+        """Whether the caller has a privilege on an object of today."""
+        return self.policy.allows(self.subject, privilege, object_id)
+
+    def require(self, privileges: Collection[Privilege], object_id: ObjectId) -> None:
+        """Raise PermissionDeniedError (15), which names those of the privileges that the caller lacks on an object.
+
+        The object is one that the caller may see.
+        """
+        missing = [each for each in ordered(privileges) if not self.allows(each, object_id)]
+        if missing:
+            raise self.denied(missing, object_id)
+
+    def denied(self, missing: Collection[Privilege], object_id: ObjectId, more: str = "") -> PermissionDeniedError:
+        """The error of the caller, who sees an object and lacks privileges on it; or on something `more`."""
+        checks = [self._check(each, object_id) for each in ordered(missing)]
+        name = f"{checks[0].kind} {join(object_id)}" if object_id else "the catalog"
+        needed = " and ".join(ordered(missing))
+        error = PermissionDeniedError(f"permission denied, nothing was done: expected {needed} on {more}{name}")
+        return with_authorizations(with_nothing_done(error), checks)
+
+    def explained(self, error: E, object_id: ObjectId) -> E:
+        """The error that an object is not there, with the check by which it is hidden, or would be if it were there."""
+        if self.allows(Privilege.SEE, object_id):
+            return error
+        return with_authorizations(error, [self._check(Privilege.SEE, object_id)])
+
+    def _check(self, privilege: Privilege, object_id: ObjectId) -> Authorization:
+        decision = self.policy.judge(self.subject, privilege, object_id)
+        kind: ObjectKind = "table" if self.today.table(object_id) is not None else "namespace"
+        return Authorization(privilege, decision.allowed, decision.reason, kind if object_id else "catalog", object_id)
+
+    def allowed_at(self, privilege: Privilege, object_id: ObjectId, version: int) -> bool:
+        """Whether the caller has a privilege on what had this id in a catalog version, and may have gone since.
+
+        A grant on a namespace or a table counts from the catalog version on in which it was given.
+        """
+        return self.policy.allowed_at(self.subject, privilege, object_id, version)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the caller sees all of the catalog."""
+        return self.allows(Privilege.SEE, ())
+
+    def owns(self, principal: str | None) -> bool:
+        """Whether something of a principal is the caller's own. What nobody is named for is of none."""
+        return principal is not None and principal == self.subject.principal
+
+
+def sight_of(snapshot: CatalogSnapshot, subject: Subject | None) -> Sight | None:
+    """What a caller may see, by the grants of the newest snapshot; None for the operator, and without grants."""
+    policy = snapshot.policy
+    return None if policy is None or subject is None else Sight(policy, subject, snapshot)
+
+
+def _not_for_callers(*_: object, **__: object) -> Any:
+    """A method that callers of a server do not reach."""
+    raise AssertionError("this is not for the callers of a server")
+
+
+class VisibleSnapshot(CatalogSnapshot):
+    """A snapshot without what its caller may not see.
+
+    A namespace that holds something visible is there by its name alone. Pins, intents and cursors are those of the
+    caller; who may see all of the catalog sees all of them. Of a record those tables are told that may be seen.
+    """
+
+    __slots__ = ("_base", "_sight")
+
+    # What looks at all of the catalog, or at the work of servers, is not for callers.
+    table_below = directories_of_tables = all_branches = object_ids = removed_versions = _not_for_callers
+    open_records = open_path = proved = apply = entries = access_rows = _not_for_callers
+
+    def __init__(self, base: CatalogSnapshot, sight: Sight) -> None:
+        super().__init__(
+            base.version, base.timestamp_ms, base.managed, base.listed_at, base.state, base.disk, base.overlay
+        )
+        self._base = base
+        self._sight = sight
+
+    def allows(self, privilege: Privilege, table_id: ObjectId) -> bool:
+        """Whether the caller has a privilege on the table that has this id here."""
+        return self._sight.allows(privilege, table_id)
+
+    @property
+    def state(self) -> NoReturn:
+        """Not for callers: it has all rows."""
+        raise AssertionError("this is not for the callers of a server")
+
+    def namespace(self, namespace_id: ObjectId) -> NamespaceEntry | None:
+        """The namespace, without properties where only something in it may be seen."""
+        sight = self._sight
+        if not sight.policy.shows(sight.subject, namespace_id):
+            return None
+        found = self._base.namespace(namespace_id)
+        if found is None or sight.allows(Privilege.SEE, namespace_id):
+            return found
+        return NamespaceEntry(namespace_id)
+
+    def table(self, table_id: ObjectId) -> TableEntry | None:
+        """The table, or None."""
+        return self._base.table(table_id) if self._sees(table_id) else None
+
+    def table_at(self, location: str) -> ObjectId | None:
+        """The id of the table that lives at a location, or None."""
+        found = self._base.table_at(location)
+        return found if found is not None and self._sees(found) else None
+
+    def head(self, table_id: ObjectId, branch: str | None = None) -> VersionEntry | None:
+        """The newest version of a chain of a table that may be seen, or None."""
+        return self._base.head(table_id, branch) if self._sees(table_id) else None
+
+    def top(self, table_id: ObjectId, branch: str | None = None) -> tuple[int, str] | None:
+        """Version and naming scheme of the head of a table that may be seen, or None."""
+        return self._base.top(table_id, branch) if self._sees(table_id) else None
+
+    def version_entry(self, table_id: ObjectId, branch: str | None, version: int) -> VersionEntry | None:
+        """One version of a chain of a table that may be seen, or None."""
+        return self._base.version_entry(table_id, branch, version) if self._sees(table_id) else None
+
+    def versions(
+        self, table_id: ObjectId, branch: str | None = None, *, descending: bool = False, start: int | None = None
+    ) -> Iterator[VersionEntry]:
+        """The versions of a chain of a table that may be seen, in order."""
+        if not self._sees(table_id):
+            return iter(())
+        return self._base.versions(table_id, branch, descending=descending, start=start)
+
+    def branches(self, table_id: ObjectId) -> tuple[str, ...]:
+        """The branches of a table that may be seen, by name."""
+        return self._base.branches(table_id) if self._sees(table_id) else ()
+
+    def record(self, batch_uuid: str) -> RecordEntry | None:
+        """The record of a batch of the caller, or of one that changed a table that may be seen; with these tables."""
+        found = self._base.record(batch_uuid)
+        return None if found is None else self._shown(found)
+
+    def record_by_key(self, idempotency_key: str, principal: str | None = None) -> RecordEntry | None:
+        """The record of the batch for which the caller used an idempotency key."""
+        found = self._base.record_by_key(idempotency_key, principal) if self._sight.owns(principal) else None
+        return None if found is None else self._shown(found)
+
+    def record_by_request(self, request_hash: str) -> RecordEntry | None:
+        """The record of the latest batch with this request hash, if it is one that may be seen."""
+        found = self._base.record_by_request(request_hash)
+        return None if found is None else self._shown(found)
+
+    def records(self) -> Iterator[RecordEntry]:
+        """The records of which something may be seen, in no particular order."""
+        return (shown for record in self._base.records() if (shown := self._shown(record)) is not None)
+
+    def pin(self, name: str) -> PinEntry | None:
+        """The pin of that name, if it is one of the caller's, or None."""
+        found = self._base.pin(name)
+        return found if found is not None and self._is_own(found) else None
+
+    def pins(self) -> list[PinEntry]:
+        """The pins of the caller, by name."""
+        return [pin for pin in self._base.pins() if self._is_own(pin)]
+
+    def is_pinned(self, version: int) -> bool:
+        """Whether a pin of the caller keeps this catalog version."""
+        return any(pin.version == version for pin in self.pins())
+
+    def intent(self, intent: str) -> IntentEntry | None:
+        """The intent of that uuid, if it is one of the caller's, or None."""
+        found = self._base.intent(intent)
+        return found if found is not None and self._is_own(found) else None
+
+    def intents(self) -> list[IntentEntry]:
+        """The intents of the caller, by uuid."""
+        return [intent for intent in self._base.intents() if self._is_own(intent)]
+
+    def cursor(self, name: str) -> CursorEntry | None:
+        """The cursor of that name, if it is one of the caller's, or None."""
+        found = self._base.cursor(name)
+        return found if found is not None and self._is_own(found) else None
+
+    def cursors(self) -> list[CursorEntry]:
+        """The cursors of the caller, by name."""
+        return [cursor for cursor in self._base.cursors() if self._is_own(cursor)]
+
+    def _children(self, namespace_id: ObjectId) -> Children | VisibleNames:  # type: ignore[override]
+        """The names directly below that may be seen: by an index, not by a walk."""
+        found = self._sight.policy.visible_children(self._sight.subject, namespace_id)
+        return super()._children(namespace_id) if found is None else found
+
+    def _sees(self, table_id: ObjectId) -> bool:
+        """Whether a table of this id, if there is one, may be seen. It is asked before the table is looked up."""
+        return self.allows(Privilege.SEE, table_id)
+
+    def _is_own(self, entry: PinEntry | IntentEntry | CursorEntry) -> bool:
+        return self._sight.owns(entry.principal) or self._sight.sees_all
+
+    def _shown(self, record: RecordEntry) -> RecordEntry | None:
+        """What may be seen of a record: the tables, and the rest if all of these may be seen; None: nothing."""
+        sight = self._sight
+        if sight.sees_all:
+            return record
+        parties = tuple(party for party in record.participants if self._sees_party(record, party))
+        if sight.owns(record.principal) or (parties and len(parties) == len(record.participants)):
+            return replace(record, participants=parties)
+        if not parties:
+            return None
+        return replace(record, participants=parties, operation="", message=None, properties={}, results=b"[]")
+
+    def _sees_party(self, record: RecordEntry, party: Participant) -> bool:
+        """Whether a table that a batch changed may be seen: as what it is today, or as what it was when it went."""
+        sight, privilege = self._sight, Privilege.READ if record.is_batch else Privilege.SEE  # a batch has versions
+        living = sight.today.table_at(party.location)
+        if living is not None:
+            return sight.allows(privilege, living)
+        return sight.allowed_at(privilege, party.table_id, record.catalog_version)
+
+
+class EarlierVisibleSnapshot(VisibleSnapshot):
+    """What a caller may see of an earlier catalog version, by the grants of today.
+
+    A table is judged as what it is today, whatever its name was. One that has gone is judged by its name, and then
+    grants on namespaces and tables count only if they were there in that version: who has a new table or namespace of
+    an old name does not see what had that name before.
+    """
+
+    __slots__ = ()
+
+    def allows(self, privilege: Privilege, table_id: ObjectId) -> bool:
+        """Whether the caller has a privilege on the table that has this id here."""
+        sight, table = self._sight, self._base.table(table_id)
+        living = None if table is None else sight.today.table_at(table.location)
+        if living is not None:
+            return sight.allows(privilege, living)
+        return sight.allowed_at(privilege, table_id, self.version)
+
+    def _children(self, namespace_id: ObjectId) -> Children | VisibleNames:  # type: ignore[override]
+        """The names directly below that may be seen; all are looked at, since they were others than today."""
+        base, sight = self._base, self._sight
+
+        def shows(name: str) -> bool:
+            return sight.policy.shows(sight.subject, (*namespace_id, name))
+
+        def sees(name: str) -> bool:
+            return self._sees((*namespace_id, name))
+
+        return VisibleNames(
+            _FilteredNames(base.child_namespaces(namespace_id), shows),
+            _FilteredNames(base.child_tables(namespace_id), sees),
+        )
+
+
+class _FilteredNames(MergedNames):
+    """The names of a set that are wanted. It reads as `SortedNames` does."""
+
+    __slots__ = ("_names", "_wanted")
+
+    def __init__(self, names: SortedNames, wanted: Callable[[str], bool]) -> None:
+        super().__init__([names])
+        self._names = names
+        self._wanted = wanted
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._names and self._wanted(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return filter(self._wanted, self._names)
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    def after(self, name: str) -> Iterator[str]:
+        """The wanted names that follow `name`."""
+        return filter(self._wanted, self._names.after(name))
+
+    def starting_at(self, name: str) -> Iterator[str]:
+        """The wanted names from `name` on."""
+        return filter(self._wanted, self._names.starting_at(name))
+
+    def first(self, count: int, *, after: str | None = None) -> list[str]:
+        """The first `count` wanted names, of those that follow `after` if it is given."""
+        return list(islice(iter(self) if after is None else self.after(after), count))

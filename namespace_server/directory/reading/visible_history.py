@@ -1,0 +1,93 @@
+"""What one caller may see of the history: the batches and table versions of a catalog version, as JSON.
+
+The history names objects as they were called then. So names are judged as of that catalog version: what a table or a
+namespace of the same name did before the grant that leads to it is told to those alone who see all of the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from namespace_server.access.subjects import Privilege
+from namespace_server.directory.model.entries import RecordEntry
+from namespace_server.directory.model.events import Kind, VersionContent
+from namespace_server.directory.model.history import Body
+from namespace_server.directory.reading.sight import Sight
+
+_OF_WHO_SEES: Final = frozenset({"operation", "id", "new_id"})
+"""What of an operation is told to who may see its table, and not read it."""
+
+
+def visible_content(sight: Sight, content: VersionContent) -> VersionContent:
+    """The content of a catalog version that its event is made of, as far as the caller may see it."""
+    version = content.version
+    batches = visible_batches(sight, content.batches, version)
+    adopted = visible_versions(sight, content.adopted, version)
+    records = [_visible_record(sight, record, version) for record in content.records]
+    is_hidden = content.kind in {"committed", "adopted"} and not batches and not adopted
+    told: Kind | None = "hidden" if is_hidden else "cursors" if content.kind == "cursors" else None
+    return replace(content, batches=batches, adopted=adopted, records=records, told=told)
+
+
+def visible_batches(sight: Sight, batches: Sequence[Body], version: int) -> list[Body]:
+    """The batches of a catalog version that have something visible, with their visible operations.
+
+    The message of a batch is told to who sees all of its operations.
+    """
+    if sight.sees_all:
+        return list(batches)
+    found = []
+    for batch in batches:
+        listed = _listed(batch.get("operations"))
+        is_own = sight.owns(_text(batch.get("principal")))
+        shown = [each for each in (_visible(sight, item, version, is_own=is_own) for item in listed) if each]
+        if not shown:
+            continue
+        visible = {**batch, "operations": shown}
+        if "num_operations" in batch:
+            if len(shown) != batch["num_operations"] and not is_own:
+                visible.pop("message", None)
+            visible["num_operations"] = len(shown)
+        elif len(shown) != len(listed) and not is_own:
+            visible.pop("message", None)
+        found.append(visible)
+    return found
+
+
+def visible_versions(sight: Sight, adopted: Sequence[Body], version: int) -> list[Body]:
+    """The adopted table versions that the caller may read."""
+    return [each for each in adopted if sight.allowed_at(Privilege.READ, _id(each.get("id")), version)]
+
+
+def _visible(sight: Sight, operation: Mapping[str, Any], version: int, *, is_own: bool) -> Body | None:
+    """An operation as the caller may see it; None if it may not.
+
+    One that names no namespace and no table, such as a pin, is told to its own principal.
+    """
+    ids = [_id(operation[name]) for name in ("id", "new_id") if name in operation]
+    if not ids:
+        return dict(operation) if is_own else None
+    if not all(sight.allowed_at(Privilege.SEE, each, version) for each in ids):
+        return None
+    if all(sight.allowed_at(Privilege.READ, each, version) for each in ids):
+        return dict(operation)
+    return {name: value for name, value in operation.items() if name in _OF_WHO_SEES}
+
+
+def _visible_record(sight: Sight, record: RecordEntry, version: int) -> RecordEntry:
+    parties = [party for party in record.participants if sight.allowed_at(Privilege.SEE, party.table_id, version)]
+    return replace(record, participants=tuple(parties))
+
+
+def _listed(operations: object) -> Sequence[Mapping[str, Any]]:
+    return operations if isinstance(operations, list) else ()
+
+
+def _id(value: object) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
