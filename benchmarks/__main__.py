@@ -30,6 +30,7 @@ NAMES = (
     "growth",
     "object_store",
     "metrics_cost",
+    "grants",
 )
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"

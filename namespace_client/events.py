@@ -25,7 +25,8 @@ from namespace_client.history import CatalogBatch, CatalogChange
 from namespace_client.names import Name
 from table_data.batch_operations import CursorAdvance, Json
 
-_OF_CURSORS: Final = "cursors"
+_NOT_WORTH_A_MOVE: Final = frozenset({"cursors", "hidden"})
+"""Kinds of events for which no cursor is moved: consumers would make events for each other by that, for ever."""
 _ADVANCE_EVERY: Final = 1.0
 """Seconds between two moves of a cursor while there are events: each is a catalog version of its own."""
 _FIRST_PAUSE: Final = 0.2
@@ -74,7 +75,7 @@ class CatalogEvent:
         version: Its number. Events are told in the order of these numbers, without a gap.
         kind: What made it: `committed` (batches), `adopted` (table versions that were committed around the catalog, and
             taken in), `unmanaged` (a stock client, without a catalog server), `housekeeping` (work of a server on its
-            own rows), or `cursors` (consumers of events, which moved on).
+            own rows), `cursors` (consumers of events, which moved on), or `hidden` (what the reader may not see).
         committed_at: When it was committed.
         batches: The batches that it committed.
         tables: The tables that got versions, or were dropped.
@@ -197,7 +198,7 @@ class EventFeed:
         if self._follow and not events and not self._wait:
             self._pause(_NO_WAIT_PAUSE)
         self._position = page.last
-        self._is_worth_it = any(event.kind != _OF_CURSORS for event in events)
+        self._is_worth_it = any(event.kind not in _NOT_WORTH_A_MOVE for event in events)
         return events if self._kinds is None else [event for event in events if event.kind in self._kinds]
 
     def _begin(self) -> int:
@@ -231,7 +232,7 @@ class _CursorPosition:
     def done(self, event: CatalogEvent) -> None:
         """All up to this event is done. Moves of cursors alone are no reason to move this one: they would never end."""
         self._done = event.version
-        self._is_worth_it |= event.kind != _OF_CURSORS
+        self._is_worth_it |= event.kind not in _NOT_WORTH_A_MOVE
 
     def reached(self, version: int, *, is_worth_it: bool) -> None:
         """All up to this version is done, also what the consumer does not ask for."""

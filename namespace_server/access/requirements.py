@@ -93,7 +93,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "merge_insert_into_table": _READ_AND_WRITE,
     "update_table": _READ_AND_WRITE,
     "delete_from_table": _READ_AND_WRITE,
-    "restore_table": _of_table(Privilege.WRITE),
+    "restore_table": _of_table(Privilege.WRITE, Privilege.ALTER),  # it brings an old schema back
     "create_table": PLANNED,
     "stage_rows": PLANNED,
     "create_table_index": _MAINTAIN,

@@ -36,7 +36,7 @@ def events(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="Only events of this kind: committed, adopted, unmanaged, housekeeping, cursors.",
+            help="Only events of this kind: committed, adopted, unmanaged, housekeeping, cursors, hidden.",
         ),
     ] = None,
 ) -> None:

@@ -14,6 +14,7 @@ events            a catalog version as an event
 results           the answers of operations: their form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
+reached_tables    the tables whose files a place below the root holds
 overlay           changes laid over a snapshot
 persistent        immutable collections underneath: of entries, of names, of the versions of a branch
 promised_fields   which fields each request may have; generated from the OpenAPI document

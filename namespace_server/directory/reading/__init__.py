@@ -1,5 +1,7 @@
 """Answers to reads, with the exact wire names.
 
+sight             the catalog as one caller may see it: what is hidden is not there
+visible_history   what one caller may see of the history
 read_context      one snapshot for one answer; notes what the answer depends on
 adopting_reads    snapshots and answers that adopt the commits of others above a head
 descriptions      answers about namespaces, tables and the catalog

@@ -5,6 +5,7 @@ class EventDataKind(StrEnum):
     ADOPTED = "adopted"
     COMMITTED = "committed"
     CURSORS = "cursors"
+    HIDDEN = "hidden"
     HOUSEKEEPING = "housekeeping"
     UNMANAGED = "unmanaged"
 
