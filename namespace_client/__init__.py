@@ -16,6 +16,7 @@ leases              `Intent`, `PinnedVersion`: what is kept for a job while it i
 read_point          the catalog version that the tables of a job are opened as of
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
+row_streams         rows of a server, read as they come
 in_process          the backend for a catalog in this process
 access              reads and changes, over any backend
 connections         the address of a catalog, and the credentials of the caller

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
@@ -35,6 +35,9 @@ from namespace_client.wire import (
     pages_of,
 )
 from table_data.batch_operations import DELIMITER, BatchOperation, Json, TableId, TableState, VersionIdentity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
@@ -130,6 +133,10 @@ class Backend(Protocol):
         """
         ...
 
+    def rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
+        """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too."""
+        ...
+
     def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """Send a change once. Without a key it must be one that may be made twice."""
         ...
@@ -166,6 +173,10 @@ class _Closed:
         self.name = name
 
     def ask(self, operation: str, _request: Json, **_options: object) -> Json:
+        """Raise `CatalogClosed`."""
+        raise self._refusal(operation)
+
+    def rows(self, operation: str, _request: Json) -> pa.RecordBatchReader:
         """Raise `CatalogClosed`."""
         raise self._refusal(operation)
 
@@ -299,6 +310,23 @@ class CatalogAccess:
             table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
         )
         return FoundTable(state, adopted_in)
+
+    def changes(
+        self,
+        table_id: TableId,
+        *,
+        since: int | None,
+        cursor: str | None,
+        to: int | None,
+        branch: str | None,
+        columns: Sequence[str] | None,
+    ) -> pa.RecordBatchReader:
+        """The rows of a table that changed between two catalog versions; see `CatalogReads.changes`."""
+        given = {"since": since, "cursor": cursor, "to": to, "branch": branch}
+        request: Json = {"id": list(table_id)} | {name: value for name, value in given.items() if value is not None}
+        if columns is not None:
+            request["columns"] = list(columns)
+        return self._backend.rows("read_table_changes", request)
 
     def namespaces(self, parent: Sequence[str], *, at: int | None = None) -> list[str]:
         """Names of the child namespaces of a namespace. `at` is the catalog version to read, the newest if None."""

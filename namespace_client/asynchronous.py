@@ -199,6 +199,10 @@ class AsyncAttempt:
         return self._attempt.__exit__(kind, error, trace)
 
 
+def _next_batch(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+    return next(reader, None)
+
+
 class AsyncLease(Generic[L]):
     """An asynchronous context manager that gives an `Intent` or a `PinnedVersion`."""
 
@@ -318,8 +322,27 @@ class AsyncCatalog(_Threaded[Catalog]):
                 for event in page:
                     yield event
                     await self._call(feed.done, event)
-        finally:
-            await self._call(feed.close)
+        except BaseException:
+            await self._call(feed.leave)
+            raise
+        await self._call(feed.close)
+
+    async def changes(
+        self,
+        table: AnyName,
+        *,
+        since: int | None = None,
+        cursor: str | None = None,
+        to: int | None = None,
+        branch: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """See `Catalog.changes`. For use in an `async for` statement. There may be no batch."""
+        reader = await self._call(
+            self._blocking.changes, table, since=since, cursor=cursor, to=to, branch=branch, columns=columns
+        )
+        while (batch := await self._call(_next_batch, reader)) is not None:
+            yield batch
 
     def keeping(self, version: int | None = None, *, reason: str | None = None) -> AsyncLease[PinnedVersion]:
         """See `Catalog.keeping`."""

@@ -7,7 +7,7 @@ ClientError
 ├── AccessRefused             the server does not know the caller, or does not let it do this; nothing was done
 ├── CommitRejected            the catalog refused the request: of a change nothing is visible
 │   ├── NotFound              ... because there is no such namespace, table, version, branch or tag
-│   │   └── EventsGone        ... any more: events that were not seen are not kept; take a baseline
+│   │   └── EventsGone        ... any more: events or changes that were not seen are not kept
 │   ├── AlreadyExists         ... because the name is taken
 │   ├── CatalogUnavailable    ... for now: the same request can succeed later
 │   └── CommitConflict        ... because of other commits; `conflicts` describes them, table by table
@@ -130,9 +130,9 @@ class NotFound(CommitRejected):
 
 
 class EventsGone(NotFound):
-    """Events that were not seen are not kept any more (status 410): the next one would hide that some are missing.
+    """Events or changes of rows that were not seen are not kept any more (status 410): later ones would hide that.
 
-    Pin a catalog version, read the tables as of it, follow the events since it, and remove the pin.
+    Take a baseline: pin a catalog version, read the tables as of it, go on since it, and remove the pin.
     """
 
 

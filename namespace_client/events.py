@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 import uuid
@@ -25,6 +26,7 @@ from namespace_client.history import CatalogBatch, CatalogChange
 from namespace_client.names import Name
 from table_data.batch_operations import CursorAdvance, Json
 
+_log = logging.getLogger(__name__)
 _NOT_WORTH_A_MOVE: Final = frozenset({"cursors", "hidden"})
 """Kinds of events for which no cursor is moved: consumers would make events for each other by that, for ever."""
 _ADVANCE_EVERY: Final = 1.0
@@ -180,6 +182,13 @@ class EventFeed:
         if self._cursor is not None:
             self._cursor.move()
 
+    def leave(self) -> None:
+        """As `close`, where nothing can be raised: a refusal is logged."""
+        try:
+            self.close()
+        except CommitRejected as error:
+            _log.warning("%s", error)
+
     def _next(self) -> list[CatalogEvent] | None:
         if self._position is None:
             self._position = self._begin()
@@ -228,6 +237,7 @@ class _CursorPosition:
         self._done = at
         self._is_worth_it = False
         self._moved = time.monotonic()
+        self._is_failing = False
 
     def done(self, event: CatalogEvent) -> None:
         """All up to this event is done. Moves of cursors alone are no reason to move this one: they would never end."""
@@ -255,12 +265,19 @@ class _CursorPosition:
                 self._at = self._found(self._sent)
             self._sent = target
             _move(self._access, CursorAdvance(self._name, target, expected=self._at))
-        except (CatalogUnreachable, CatalogUnavailable, CommitUnknown):
+        except (CatalogUnreachable, CatalogUnavailable, CommitUnknown) as error:
+            self._say(error)
             return
         except CommitRejected:
             self._sent, self._is_worth_it = None, False  # it is another consumer's now: it is not moved again
             raise
-        self._at, self._sent, self._is_worth_it = target, None, False
+        self._at, self._sent, self._is_worth_it, self._is_failing = target, None, False, False
+
+    def _say(self, error: Exception) -> None:
+        """Say that the cursor stays behind, once until it moves again."""
+        if not self._is_failing:
+            _log.warning("cursor %s stays at catalog version %d for now: %s", self._name, self._at, error)
+        self._is_failing = True
 
     def _found(self, sent: int) -> int:
         """Where it is after a move whose outcome is not known."""
@@ -283,11 +300,16 @@ def _move(access: CatalogAccess, advance: CursorAdvance) -> None:
 
 
 def each_event(feed: EventFeed) -> Iterator[CatalogEvent]:
-    """The events of a feed, one by one. An event is done when the next one is asked for."""
+    """The events of a feed, one by one. An event is done when the next one is asked for.
+
+    A refusal to move the cursor is raised at the end, and not where the consumer has left: nobody would catch it there.
+    """
     try:
         while (page := feed.page()) is not None:
             for event in page:
                 yield event
                 feed.done(event)
-    finally:
-        feed.close()
+    except BaseException:  # GeneratorExit, too
+        feed.leave()
+        raise
+    feed.close()

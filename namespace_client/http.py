@@ -11,7 +11,7 @@ import threading
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
@@ -24,6 +24,9 @@ from namespace_client.routes import Method, http_request
 from namespace_client.tracing import trace_context
 from namespace_client.wire import NOTHING_DONE, access_refused, change_refused, refused, with_outcome
 from table_data.batch_operations import Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LONGEST_WAIT: Final = 60
 _SUCCESS: Final = range(200, 300)
@@ -178,6 +181,10 @@ class HttpClient:
             response = _TWICE(self.send, method, path, body, parameters=parameters, headers=headers)
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+        return self._result(response, path)
+
+    def _result(self, response: HttpResponse, path: str) -> Json:
+        """The body of a success. Raises as `ask` does."""
         if (found := response.error) is not None:
             text, code, failures, _detail = _fields(found)
             raise refused(text, code, failures, response.status)
@@ -187,6 +194,31 @@ class HttpClient:
                 raise denied
             raise CatalogUnreachable(f"{self.url}: answered {response.status} to {path}, not as a catalog server does")
         return response.result
+
+    def rows(self, method: Method, path: str, body: Json | None = None) -> pa.RecordBatchReader:
+        """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too."""
+        from namespace_client.row_streams import rows_of
+
+        try:
+            response = _TWICE(self._open, method, path, body)
+        except httpx.RequestError as error:
+            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+        if response.status_code in _SUCCESS:
+            return rows_of(response, self.url)
+        self._result(HttpResponse(response.status_code, _json_object(response), None), path)
+        raise CatalogUnreachable(f"{self.url}: answered {response.status_code} to {path} without an error")
+
+    def _open(self, method: Method, path: str, body: Json | None) -> httpx.Response:
+        """Send a request; the body of a success is not read."""
+        self._require_open(method, path)
+        request = self._client.build_request(method, path, json=body or {}, headers=trace_context())
+        response = self._client.send(request, stream=True)
+        if response.status_code not in _SUCCESS:
+            try:
+                response.read()
+            finally:
+                response.close()
+        return response
 
     def send(
         self,
@@ -198,13 +230,16 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> HttpResponse:
         """Send a request once. Raises `httpx.RequestError` without a response, `CatalogClosed` after `close`."""
-        if self._client.is_closed:
-            raise CatalogClosed(f"{method} {path}: the connection to {self.url} was closed; nothing was sent")
+        self._require_open(method, path)
         content = None if method == "GET" else (body or {})
         sent = {**trace_context(), **(headers or {})}
         response = self._client.request(method, path, json=content, params=parameters, headers=sent)
         version = response.headers.get(_VERSION, "")
         return HttpResponse(response.status_code, _json_object(response), int(version) if version.isdecimal() else None)
+
+    def _require_open(self, method: Method, path: str) -> None:
+        if self._client.is_closed:
+            raise CatalogClosed(f"{method} {path}: the connection to {self.url} was closed; nothing was sent")
 
 
 class HttpBackend:
@@ -231,6 +266,11 @@ class HttpBackend:
         """See `Backend.ask`."""
         method, path, body, parameters = http_request(operation, request)
         return self._client.ask(method, path, body, parameters=parameters, at=at)
+
+    def rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
+        """See `Backend.rows`."""
+        method, path, body, _parameters = http_request(operation, request)
+        return self._client.rows(method, path, body)
 
     def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """See `Backend.send`."""

@@ -1,11 +1,12 @@
-"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same four methods."""
+"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same five methods."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import lance_namespace
 from lance_namespace.errors import LanceNamespaceError
@@ -16,6 +17,9 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, InvalidCall
 from namespace_client.wire import NOTHING_DONE, change_refused, refused
 from table_data.batch_operations import Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WITH_FILES: Final = frozenset({"create_table_tag", "update_table_tag", "delete_table_tag", "delete_table_branch"})
 """The changes that `change` makes, and not `commit`."""
@@ -46,6 +50,10 @@ class Namespace(Protocol):
 
     def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> NamespaceAnswer:
         """Execute a read."""
+        ...
+
+    def read_rows(self, operation: str, request: Mapping[str, Any]) -> pa.RecordBatchReader:
+        """Execute a read whose answer is rows, which are read as they are taken."""
         ...
 
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
@@ -101,6 +109,19 @@ class InProcessBackend:
             return self._events(request)
         return self._read(operation, request, at)
 
+    def rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
+        """See `Backend.rows`."""
+        import pyarrow as pa
+
+        with self._errors():
+            found = self.namespace.read_rows(operation, request)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._errors():
+                yield from found
+
+        return pa.RecordBatchReader.from_batches(found.schema, batches())
+
     def _events(self, request: Json) -> Json:
         """The events of a request, once there are some, or the time is over that it may wait."""
         asked = {name: value for name, value in request.items() if name != "wait"}
@@ -113,8 +134,13 @@ class InProcessBackend:
             asked["since"] = found["last"]
 
     def _read(self, operation: str, request: Json, at: int | None) -> Json:
-        try:
+        with self._errors():
             return self.namespace.read(operation, request, at=at).body
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except LanceNamespaceError as error:
             status = getattr(error, "status", None)
             raise refused(str(error), int(error.code), getattr(error, "failures", ()), status) from error

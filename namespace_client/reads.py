@@ -174,6 +174,58 @@ class CatalogReads:
             chosen = None if columns is None else [*columns, score]
             return dataset.to_table(columns=chosen, filter=filter, prefilter=filter is not None, **options)
 
+    def changes(
+        self,
+        table: AnyName,
+        *,
+        since: int | None = None,
+        cursor: str | None = None,
+        to: int | None = None,
+        branch: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Read the rows that changed after one catalog version, up to another: each insert, update and delete.
+
+        They come version after version, as Spark's `CHANGES` has them. `_change_type` is `insert`, `delete`,
+        `update_preimage` or `update_postimage`, `_row_id` the stable id of the row, `_commit_version` and
+        `_commit_timestamp` are of the table version that changed it, `_catalog_version` is the one that published it.
+        The changes, applied in this order to the rows at `since`, give the rows at `to`. The columns are those at `to`:
+        before a column was there, or had its type, its values are null, and the version that adds it with values
+        updates all rows. The server reads them from storage, and memory holds one batch.
+
+        Example:
+            ```python
+            for event in catalog.events(cursor="indexer", follow=True):
+                for changed in event.tables:
+                    for batch in catalog.changes(changed.name, since=event.version - 1, to=event.version):
+                        apply(batch)
+            ```
+
+        Args:
+            table: What the table is called at `to`. It may have been renamed since.
+            since: Catalog version whose rows are known; 0 for none.
+            cursor: Name of a cursor, in place of `since`. It is not moved by this.
+            to: Last catalog version, the newest if None: `reader.schema.metadata[b"lance.changes.to"]` says which.
+            branch: Name of a branch.
+            columns: Names of the columns, all columns if None.
+
+        Returns:
+            The changes; read them to the end, or drop the reader, to release the connection.
+
+        Raises:
+            EventsGone: A version was removed, or another table had this name at `since`: take a baseline.
+            CommitRejected: The table has no stable row ids (13), or values of a version were replaced without a record
+                of the rows (13).
+        """
+        return self.access.changes(
+            self._path(table),
+            since=since,
+            cursor=cursor,
+            to=self._at if to is None else to,
+            branch=branch,
+            columns=columns,
+        )
+
     def dataset(
         self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
     ) -> lance.LanceDataset:

@@ -60,6 +60,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "list_table_branches": _Route("POST", "/v1/table/{id}/branches/list", in_query=True),
     "create_table_branch": _Route("POST", "/v1/table/{id}/branches/create"),
     "delete_table_branch": _Route("POST", "/v1/table/{id}/branches/delete"),
+    "read_table_changes": _Route("POST", "/v1/table/{id}/changes"),
     "describe_transaction": _Route("POST", "/v1/transaction/{id}/describe"),
     "batch_commit_tables": _Route("POST", "/v1/table/batch-commit"),
 }

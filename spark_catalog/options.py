@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 
-from spark_catalog.change_feed.policy import ChangePolicy, Meaning
 from spark_catalog.tables.scans import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT, Scan, TextSearch, VectorSearch
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS
 from spark_catalog.version_names import CommitTime, NamedVersions
 from table_data.batch_operations import DELIMITER, TableId, TableState
+from table_data.change_feed.policy import ChangePolicy, Meaning
 from table_data.errors import InvalidCall
 
 Isolation = Literal["snapshot", "serializable"]

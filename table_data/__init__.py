@@ -4,6 +4,7 @@ jobs              operations as values, and the state of a process that does one
 row_writers       rows that tasks in other processes write for one change
 operations        what the routes do with a table: JSON in, JSON or rows out
 table_changes     several operations on one table, each applied to the version that the one before it left
+change_feed       changed rows: which rows versions inserted, updated and deleted, and those rows
 staging           what one operation does to a version, its files written: rows, merges, columns, indices
 queries           reads of rows: scans, searches, plans
 pinned_datasets   datasets at a version that the catalog named, for readers outside of the project

@@ -79,6 +79,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "list_table_branches": _READ,
     "get_table_tag_version": _READ,
     "query_table": _READ,
+    "read_table_changes": _READ,
     "count_table_rows": _READ,
     "get_table_stats": _READ,
     "fetch_table_blobs": _READ,

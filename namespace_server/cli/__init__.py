@@ -12,9 +12,11 @@ import typer
 from namespace_server.cli import (
     backup,
     catalogs,
+    changed_rows,
     changes,
     configuration,
     conformance,
+    delivering,
     doctor,
     following,
     gc,
@@ -90,9 +92,11 @@ _KEPT: tuple[Run, ...] = (
 
 _FOLLOWED: tuple[Run, ...] = (
     following.events,
+    changed_rows.changes,
     following.cursors,
     following.advance_cursor,
     following.delete_cursor,
+    delivering.deliver,
 )
 
 

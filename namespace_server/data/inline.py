@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -142,23 +142,36 @@ class InlineWork:
 
     def rows(self, job: Job, table: TableState) -> bytes:
         """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
-        from table_data.arrow.file import table_or_stream, write_file
+        from table_data.arrow.file import table_or_stream, write_rows
         from table_data.pylance_errors import explained
         from table_data.table_changes import find_damage
 
         sink = io.BytesIO()
         with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
             found = self._read(job, table)
-            write_file(table_or_stream(found.schema, found), sink)
+            write_rows(table_or_stream(found.schema, found), sink)
         return sink.getvalue()
 
+    def stream(self, job: Job, table: TableState) -> pa.RecordBatchReader:
+        """Do a read whose answer is rows, which are read as they are taken. Raises `ClientError`, then too."""
+        from table_data.pylance_errors import explained
+        from table_data.table_changes import find_damage
+
+        found = self._read(job, table)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
+                yield from found
+
+        return pa.RecordBatchReader.from_batches(found.schema, batches())
+
     def _read(self, job: Job, table: TableState) -> Any:
-        from table_data.operations import READS
+        from table_data.jobs.reading import answer_read
         from table_data.pylance_errors import explained
         from table_data.table_changes import find_damage
 
         with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
-            return READS[job.operation](self._tables.open(table, job.options), job.request)
+            return answer_read(self._tables, job, table)
 
     @cached_property
     def _tables(self) -> OpenTables:

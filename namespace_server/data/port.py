@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.data.change_request import Caller, ChangeRecord
 from table_data.batch_operations import StagedOperation, TableState, VersionIdentity
 from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import CreateTable, ReadRequest
+from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest
+
+if TYPE_CHECKING:
+    from table_data.change_feed.ranges import ChangeRange
 
 Rows_contra = TypeVar("Rows_contra", contravariant=True)
 
@@ -34,6 +39,22 @@ class CommittedChange:
     version: int | None = None
     identity: VersionIdentity | None = None
     kept: Mapping[str, object] | None = None
+
+
+class ChangesGone(LanceNamespaceError):
+    """The changes of rows cannot be told: versions were removed, or another table took the place of one (410).
+
+    The code is that of other versions that are not kept. `reason` says what was expected and found.
+    """
+
+    code = ErrorCode.TABLE_VERSION_NOT_FOUND
+    status = 410
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"changes of table {table}: {reason}; take a baseline: pin a catalog version (POST /v1/catalog/pins), read "
+            "the table as of it, go on with the changes since that version, and remove the pin"
+        )
 
 
 class TableCatalog(Protocol):
@@ -64,6 +85,17 @@ class TableCatalog(Protocol):
         committed is adopted before, and the version's manifest has its canonical name after. Raises the namespace
         errors for what does not exist, or may not be seen by `subject`; and PermissionDeniedError (15) if that lacks
         one of `privileges`, or reads files of a table by it that it may not read. None is the operator.
+        """
+        ...
+
+    def find_changes(
+        self, request: ReadChanges, *, subject: Subject | None = None, privileges: Collection[Privilege] = ()
+    ) -> tuple[TableState, ChangeRange]:
+        """The table at the last catalog version of a request, and its versions since the first one.
+
+        The table is known by its location: it may have been renamed since. Raises `ChangesGone` (11) if a version is
+        not kept, or another table had its name; InvalidInputError (13) for bounds that are none of this catalog; and
+        the namespace errors for what does not exist, or the subject may not see or read.
         """
         ...
 

@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
+import pyarrow as pa
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
 
 from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.data.operations import lost, namespace_errors
-from namespace_server.data.port import TableCatalog
+from namespace_server.data.port import ChangesGone, TableCatalog
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import VersionGone
-from table_data.jobs.job import Job
-from table_data.requests.table_requests import Explain, ReadRequest
+from table_data.jobs.job import CHANGES_OF_ROWS, Job
+from table_data.requests.table_requests import ChangesOfVersions, Explain, ReadChanges, ReadRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,17 @@ def plan_read(
     return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)
 
 
+def plan_changes(catalog: TableCatalog, request: ReadChanges, *, subject: Subject | None = None) -> PlannedRead:
+    """Find the versions whose changes a read is to see, for `subject`; None is the operator.
+
+    Blocking; raises the namespace errors of the catalog.
+    """
+    needed = REQUIREMENTS[CHANGES_OF_ROWS].privileges
+    table, span = catalog.find_changes(request, subject=subject, privileges=needed)
+    versions: ChangesOfVersions = {"span": span, "columns": request.get("columns")}
+    return PlannedRead(Job(CHANGES_OF_ROWS, versions, catalog.storage_options), table, span.to)
+
+
 def _explained(request: Explain) -> ReadRequest:
     """The version and the branch of the query that is explained. Raises `InvalidInputError` (13)."""
     query = request["query"]
@@ -100,6 +112,12 @@ def require_not_newest(catalog: TableCatalog, table: TableState, error: VersionG
         raise lost(error, table) from error
 
 
+def require_kept(planned: PlannedRead, error: VersionGone) -> None:
+    """Raise `ChangesGone` if the read was one of changes, and so of versions that may be removed meanwhile."""
+    if planned.job.operation == CHANGES_OF_ROWS:
+        raise ChangesGone(DELIMITER.join(planned.table.id), str(error)) from error
+
+
 class Readers(Protocol):
     """Does reads where it is called."""
 
@@ -109,6 +127,10 @@ class Readers(Protocol):
 
     def rows(self, job: Job, table: TableState) -> bytes:
         """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
+        ...
+
+    def stream(self, job: Job, table: TableState) -> pa.RecordBatchReader:
+        """Do a read whose answer is rows, which are read as they are taken. Raises `ClientError`, then too."""
         ...
 
 
@@ -133,6 +155,18 @@ class RowReads:
         with self._errors(planned):
             return self._readers.rows(planned.job, planned.table)
 
+    def changes(self, request: ReadChanges) -> pa.RecordBatchReader:
+        """The changed rows of a table, read as they are taken. Raises the namespace errors, then too."""
+        planned = plan_changes(self._catalog, request)
+        with self._errors(planned):
+            found = self._readers.stream(planned.job, planned.table)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._errors(planned):
+                yield from found
+
+        return pa.RecordBatchReader.from_batches(found.schema, batches())
+
     @contextmanager
     def _errors(self, planned: PlannedRead) -> Iterator[None]:
         with namespace_errors():
@@ -140,4 +174,5 @@ class RowReads:
                 yield
             except VersionGone as error:
                 require_not_newest(self._catalog, planned.table, error)
+                require_kept(planned, error)
                 raise

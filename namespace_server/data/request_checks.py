@@ -9,7 +9,7 @@ from typing import TypeVar
 from lance_namespace.errors import InvalidInputError
 from pydantic import TypeAdapter, ValidationError
 
-from table_data.requests.table_requests import CHANGES, READS, ReadRequest, TableRequest
+from table_data.requests.table_requests import CHANGES, READS, ReadChanges, ReadRequest, TableRequest
 
 R = TypeVar("R")
 _EXPECTATIONS = {
@@ -40,6 +40,12 @@ def change_type(operation: str) -> TypeAdapter[TableRequest]:
 def read_type(operation: str) -> TypeAdapter[ReadRequest]:
     """The type of the requests of a read, which checks them."""
     return TypeAdapter(READS[operation])
+
+
+@cache
+def changes_type() -> TypeAdapter[ReadChanges]:
+    """The type of the requests for changed rows, which checks them."""
+    return TypeAdapter(ReadChanges)
 
 
 def present(request: Mapping[str, object]) -> dict[str, object]:

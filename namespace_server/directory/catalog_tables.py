@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
-from lance_namespace.errors import TableNotFoundError
+from lance_namespace.errors import InvalidInputError, TableNotFoundError
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.outline import layout_digest
@@ -20,7 +20,7 @@ from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
-from namespace_server.directory.model.object_ids import ChainKey
+from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.reached_tables import reached_objects
 from namespace_server.directory.model.requests import RequestRules
@@ -31,13 +31,19 @@ from namespace_server.directory.reading.adopting_reads import (
     answer_unless_missing,
     newest_snapshot,
 )
+from namespace_server.directory.reading.change_ranges import (
+    change_range,
+    snapshot_of_changes,
+    start_of_changes,
+)
 from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.sight import Sight, sight_of
 from namespace_server.directory.reading.table_at_version import table_at_version
 from namespace_server.directory.reading.table_versions import require_table
 from table_data.batch_operations import TableState
-from table_data.requests.table_requests import CreateTable, ReadRequest
+from table_data.change_feed.ranges import ChangeRange
+from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest
 
 _SHORT_MANIFEST: Final = 1 << 20
 
@@ -70,12 +76,7 @@ class CatalogTables:
         elif request.get("version") is not None:
             table, snapshot = answer_unless_missing(self._catalog, self._catalog.snapshot(), request, asked.table_in)
         else:
-            known = self._known_sight(subject)
-            if known is None or all(known.allows(each, chain[0]) for each in (*privileges, Privilege.SEE)):
-                snapshot = newest_snapshot(self._catalog, chain)
-            else:  # nothing is looked for above the head for who may not have it
-                snapshot = self._catalog.snapshot()
-            table, snapshot = asked.table_in(snapshot)
+            table, snapshot = asked.table_in(self._newest_for(chain, subject, privileges))
         return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
 
     def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
@@ -87,6 +88,45 @@ class CatalogTables:
     def _known_sight(self, subject: Subject | None) -> Sight | None:
         """What a subject may see of the newest snapshot that this process knows; None if nothing is judged there."""
         return sight_of(self._catalog.table.current, subject)
+
+    def find_changes(
+        self, request: ReadChanges, *, subject: Subject | None = None, privileges: Collection[Privilege] = ()
+    ) -> tuple[TableState, ChangeRange]:
+        """As `namespace_server.data.port.TableCatalog`."""
+        chain = (request_fields.table_id(request), request_fields.branch(request))
+        to = request.get("to")
+        newest = self._newest_for(chain, subject, privileges) if to is None else self._catalog.snapshot()
+        require_managed(newest)
+        sight = sight_of(newest, subject)
+        since = start_of_changes(request, newest if sight is None else sight.view(newest))
+        last_number = newest.version if to is None else to
+        if not since <= last_number <= newest.version:
+            raise InvalidInputError(
+                f"since {since}, to {last_number}: expected catalog versions in order, up to {newest.version}"
+            )
+        asked = _Asked(self._catalog, cast("ReadRequest", {**request, "version": None}), subject, privileges)
+        if last_number == newest.version:
+            last = newest
+            table = asked.table_in(last)[0]
+        else:
+            last = snapshot_of_changes(self._catalog, join(chain[0]), last_number)
+            table = asked.table_as_of(last, chain, sight)
+        if table.version is None:
+            raise InvalidInputError(f"table {join(chain[0])}: expected a table with a version, found none yet")
+        entries, span = change_range(self._catalog, chain, since, last, sight)
+        if sight is not None:
+            for entry in entries:
+                asked.judge_bases(sight, entry)
+        return table, span
+
+    def _newest_for(
+        self, chain: ChainKey, subject: Subject | None, privileges: Collection[Privilege]
+    ) -> CatalogSnapshot:
+        """The newest snapshot. Nothing is looked for above the head of a chain for who may not have it."""
+        known = self._known_sight(subject)
+        if known is None or all(known.allows(each, chain[0]) for each in (*privileges, Privilege.SEE)):
+            return newest_snapshot(self._catalog, chain)
+        return self._catalog.snapshot()
 
     def _layout_of(self, table: TableState) -> bytes | None:
         """Digest of the layout of the table's version, from the manifest in memory."""
@@ -192,10 +232,10 @@ class _Asked:
         context.require(self._privileges, table_id)
         table = table_at_version(context, self._request)
         if Privilege.READ in self._privileges and table.version is not None:
-            self._judge_bases(context.sight, snapshot.version_entry(table_id, table.branch, table.version))
+            self.judge_bases(context.sight, snapshot.version_entry(table_id, table.branch, table.version))
         return table
 
-    def _judge_bases(self, sight: Sight, entry: VersionEntry | None) -> None:
+    def judge_bases(self, sight: Sight, entry: VersionEntry | None) -> None:
         """Raise PermissionDeniedError (15) if the version has files of a table that the subject may not read.
 
         The error names nothing but the table that was asked for.

@@ -11,15 +11,18 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final
 
+import pyarrow as pa
 from lance_namespace import LanceNamespace
+from lance_namespace.errors import UnsupportedOperationError
 from pydantic import TypeAdapter
 
-from namespace_server.data.request_checks import change_type, checked, read_type
+from namespace_server.data.request_checks import change_type, changes_type, checked, read_type
 from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.batch_requests import CALLS
 from namespace_server.directory.reading.descriptions import READS
 from namespace_server.directory.references.changes import CHANGES
 from table_data.batch_operations import Json
+from table_data.jobs.job import CHANGES_OF_ROWS
 from table_data.requests.table_requests import CreateTable
 
 _CREATE: Final = TypeAdapter(CreateTable)
@@ -59,6 +62,12 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
     def commit_batch(self, request: Json, *, idempotency_key: str | None = None) -> Json:
         """BatchCommitTables with our operations too; request and answer as on the wire."""
         return dict(self.write("batch_commit_tables", request, idempotency_key=idempotency_key).body)
+
+    def read_rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
+        """Ours: a read whose answer is rows, which are read as they are taken: `read_table_changes`."""
+        if operation != CHANGES_OF_ROWS:
+            raise UnsupportedOperationError(f"{operation}: expected {CHANGES_OF_ROWS}")
+        return self.row_reads.changes(checked(changes_type(), request))
 
     def stage_rows(self, request: Json, request_data: bytes) -> Json:
         """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.

@@ -20,7 +20,15 @@ from namespace_server.data.change_request import Caller, ChangeRecord, RowsDiges
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
-from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read, require_not_newest
+from namespace_server.data.reads import (
+    NEWEST,
+    PlannedRead,
+    ReadPoint,
+    plan_changes,
+    plan_read,
+    require_kept,
+    require_not_newest,
+)
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.observability.observation import SILENT, Observer, PoolState
 from namespace_server.rest.blob_pieces import PieceSpace
@@ -35,7 +43,7 @@ from namespace_server.workers.starter import WorkerStarter
 from table_data.batch_operations import StagedOperation, TableState
 from table_data.errors import VersionGone
 from table_data.jobs.job import Job
-from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
+from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest, TableRequest
 
 T = TypeVar("T")
 
@@ -204,8 +212,22 @@ class DataService:
         A client that goes away, or takes no bytes for `chunk_timeout` seconds, ends the block with
         `ClientDisconnected`. Raises the namespace errors of the operation, also while bytes are read.
         """
+        async with self._streamed(receive, partial(self._plan, operation, request, at, caller.subject), caller) as rows:
+            yield rows
+
+    @asynccontextmanager
+    async def changes(self, request: ReadChanges, receive: Receive, *, caller: Caller) -> AsyncIterator[RowStream]:
+        """Answer the changed rows of a table: the bytes of an Arrow IPC stream. Raises as `rows` does."""
+        plan = partial(self._finding.run, partial(plan_changes, self._catalog, request, subject=caller.subject))
+        async with self._streamed(receive, plan, caller) as rows:
+            yield rows
+
+    @asynccontextmanager
+    async def _streamed(
+        self, receive: Receive, plan: Callable[[], Awaitable[PlannedRead]], caller: Caller
+    ) -> AsyncIterator[RowStream]:
         async with _while_connected(receive) as connection:
-            planned = await self._plan(operation, request, at, caller.subject)
+            planned = await plan()
             async with self._errors(planned), self._reads.rows(planned.job, planned.table, caller.principal) as rows:
                 chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
                 yield RowStream(chunks, planned.catalog_version, planned.table.version)
@@ -237,6 +259,7 @@ class DataService:
                 yield
             except VersionGone as error:
                 await self._find(partial(require_not_newest, self._catalog, planned.table, error))
+                require_kept(planned, error)
                 raise
 
     @property

@@ -19,7 +19,7 @@ from namespace_server.rest.header_names import CATALOG_VERSION, LAST_EVENT_ID
 from namespace_server.rest.models import EventsQuery, QueryParameters
 from namespace_server.rest.request.body import JsonObject
 from namespace_server.rest.request.decoding import parse_query
-from namespace_server.rest.request.headers import read_version
+from namespace_server.rest.request.headers import accepts, read_version
 from namespace_server.rest.responses import success
 from namespace_server.rest.routing import Handler
 
@@ -53,7 +53,7 @@ class Events:
             seen = exchange.headers.get(LAST_EVENT_ID)
             since = given.get("since") if seen is None else read_version(seen, LAST_EVENT_ID.decode())
             position: JsonObject = {} if since is None else {"since": since}
-            if _STREAM in exchange.headers.get(b"accept", b"").lower():
+            if accepts(exchange.headers, _STREAM):
                 refused = sorted(given.keys() & {"limit", "wait"})
                 if refused:
                     raise InvalidInputError(f"{', '.join(refused)}: expected none with {_STREAM.decode()}")

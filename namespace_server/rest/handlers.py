@@ -6,6 +6,7 @@ Change          a change that also writes or removes files beside the catalog
 RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
 SchemaMetadataChange  replaces the schema metadata
+ChangesRead     the changed rows of a table between two catalog versions, done by a worker
 TableRead       a read of the rows of a table, or of facts about them, done by a worker
 Refusal         an operation that is not served
 """
@@ -17,23 +18,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
-from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from namespace_server.answer import Answer
-from namespace_server.data.request_checks import change_type, read_type
+from namespace_server.data.reads import NEWEST
+from namespace_server.data.request_checks import change_type, changes_type, read_type
 from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.outcomes import before_commit
 from namespace_server.rest.errors import ForwardingUnknown, Misdirected
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.forwarding_result import ForwardingResult
+from namespace_server.rest.header_names import CATALOG_VERSION, LEAST_VERSION
 from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.request.ids import Id, IdScope
-from namespace_server.rest.responses import RowsResponse, Success, read_success, success
+from namespace_server.rest.responses import STREAM_OF_ROWS, RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler
 from namespace_server.rest.service import CatalogService
 
@@ -301,6 +304,26 @@ class TableRead:
             with service.bodies.hold(read.size):
                 value = await service.data.value(operation, request, exchange.receive, caller=reader, at=at)
                 return read_success(service, value)
+
+        return answer
+
+
+class ChangesRead:
+    """The changed rows of a table between two catalog versions, which the body names: an Arrow IPC stream."""
+
+    def handler(self, _operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+        kind = changes_type()
+
+        async def answer(exchange: Exchange) -> Response:
+            service, point = exchange.service, exchange.read_point
+            if point != NEWEST:
+                raise InvalidInputError(
+                    f"{CATALOG_VERSION.decode()}, {LEAST_VERSION.decode()}: expected none, changes have `to`"
+                )
+            read = await exchange.table_request(kind)
+            rows = partial(service.data.changes, read.request, caller=exchange.reader)
+            return RowsResponse(service, rows, read.size, STREAM_OF_ROWS)
 
         return answer
 

@@ -19,7 +19,8 @@ from namespace_server.rest.service import CatalogService
 _log = logging.getLogger(__name__)
 
 _JSON = (b"content-type", b"application/json")
-_ROWS = (b"content-type", b"application/vnd.apache.arrow.file")
+FILE_OF_ROWS = b"application/vnd.apache.arrow.file"
+STREAM_OF_ROWS = b"application/vnd.apache.arrow.stream"
 
 
 class Success(Response):
@@ -59,7 +60,7 @@ def read_success(service: CatalogService, answer: Answer[object]) -> Success:
 
 
 class RowsResponse(Response):
-    """Rows as an Arrow IPC file, sent as they come.
+    """Rows as an Arrow IPC file, or a stream as `media_type` says, sent as they come.
 
     An error before the first rows is raised before anything is sent, so that it has an answer. One after them breaks
     the connection: a body that is not whole must not look so. The request, of `request_size` bytes, counts until then.
@@ -70,8 +71,10 @@ class RowsResponse(Response):
         service: CatalogService,
         begin: Callable[[Receive], AbstractAsyncContextManager[RowStream]],
         request_size: int,
+        media_type: bytes = FILE_OF_ROWS,
     ) -> None:
         super().__init__()
+        self._type = (b"content-type", media_type)
         self._service = service
         self._begin = begin
         self._request_size = request_size
@@ -93,7 +96,7 @@ class RowsResponse(Response):
             async with self._begin(receive) as answer:
                 self._service.saw(answer.catalog_version)
                 version = b"%d" % answer.catalog_version
-                headers = [_ROWS, (CATALOG_VERSION, version), *_table_version(answer.table_version)]
+                headers = [self._type, (CATALOG_VERSION, version), *_table_version(answer.table_version)]
                 last = await anext(answer.chunks, b"")
                 async for chunk in answer.chunks:
                     if not has_begun:

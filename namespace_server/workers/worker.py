@@ -21,14 +21,14 @@ from namespace_server.workers.memory import give_back
 from namespace_server.workers.pipes import CHUNK, open_pipe, widen
 from namespace_server.workers.protocol import IN_FILE, Message, WorkerChannel
 from table_data.arrow.claims import RowLimits
-from table_data.arrow.file import table_or_stream, write_file
+from table_data.arrow.file import table_or_stream, write_rows
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.jobs.job import Job
 from table_data.jobs.open_tables import OpenTables, OpenVersions
+from table_data.jobs.reading import answer_read, is_stream
 from table_data.jobs.sessions import ChangeSession
 from table_data.open_datasets import OpenDatasets
-from table_data.operations import READS
 from table_data.pylance_errors import explained
 from table_data.table_changes import find_damage
 
@@ -104,14 +104,14 @@ class Worker:
         try:
             place = f"{job.operation} of {DELIMITER.join(table.id)}"
             with self._fifos.job(table.uri), explained(place, partial(find_damage, table, job.options)):
-                answer = READS[job.operation](self._tables.open(table, job.options), job.request)
+                answer = answer_read(self._tables, job, table)
                 if isinstance(answer, pa.RecordBatchReader):
                     rows = table_or_stream(answer.schema, answer, _FEW)
                     if isinstance(rows, pa.Table):
-                        whole = _file(rows)
+                        whole = _whole(rows, as_stream=is_stream(job))
                         reply: Message = ("file", whole.size)
                     else:
-                        self._stream(rows)
+                        self._stream(rows, as_stream=is_stream(job))
                         reply = ("done",)
                 else:
                     reply = ("value", answer)
@@ -119,23 +119,23 @@ class Worker:
             reply = ("error", portable(error))
         self._channel.send(reply, whole)
 
-    def _stream(self, rows: pa.RecordBatchReader) -> None:
+    def _stream(self, rows: pa.RecordBatchReader, *, as_stream: bool) -> None:
         """Write rows to a pipe, whose other end is sent to the server first."""
         source, end = open_pipe()
         with source:
             self._channel.send(("rows",), descriptor=source.fileno())
         sink = io.BufferedWriter(end, CHUNK)
         try:
-            write_file(rows, pa.PythonFile(sink, mode="w"))
+            write_rows(rows, pa.PythonFile(sink, mode="w"), as_stream=as_stream)
             sink.flush()
         finally:
             with suppress(OSError):  # the client went away, and buffered bytes have no reader
                 sink.close()
 
 
-def _file(rows: pa.Table) -> pa.Buffer:
+def _whole(rows: pa.Table, *, as_stream: bool) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    write_file(rows, sink)
+    write_rows(rows, sink, as_stream=as_stream)
     return sink.getvalue()
 
 

@@ -8,10 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from namespace_client.http import CatalogServer
-from spark_catalog.change_feed.change_rows import CHANGE_COLUMNS, divide, read_changed, refuse_taken, whole_version
-from spark_catalog.change_feed.changes import changes_between
-from spark_catalog.change_feed.policy import ChangePolicy, Meaning
-from spark_catalog.change_feed.version_changes import ReadAt
+from spark_catalog.change_feed.change_rows import CHANGE_COLUMNS, divide, read_changed, whole_version
 from spark_catalog.connections import connected
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.tables.frames import sized_numbers
@@ -19,6 +16,10 @@ from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import stored_schema
 from spark_catalog.tables.scans import Scan
 from spark_catalog.tables.types import arrow_schema, row_width, spark_schema
+from table_data.change_feed.changes import changes_between
+from table_data.change_feed.policy import ChangePolicy, Meaning
+from table_data.change_feed.selected_rows import refuse_taken
+from table_data.change_feed.version_changes import ReadAt
 
 
 def read_changes(

@@ -6,36 +6,32 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from spark_catalog.change_feed.version_changes import ChangedFragment, ReadAt, RowIds, Selection, VersionChanges
 from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.scans import CREATED_AT, METADATA_COLUMNS, ROW_ID, UPDATED_AT, Scan
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Piece, Split, plan_splits
 from spark_catalog.tables.types import cast_batch, spark_schema
-from table_data.errors import InvalidCall
+from table_data.change_feed.selected_rows import (
+    CHANGE_TYPE,
+    CHANGED_ROW,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    is_sparse,
+    refuse_taken,
+    repeated_time,
+    repeated_version,
+    rows_with_ids,
+)
+from table_data.change_feed.version_changes import ChangedFragment, ReadAt, RowIds, Selection, VersionChanges
 from table_data.pylance_errors import explained
 
-CHANGE_TYPE: Final = "_change_type"
-COMMIT_VERSION: Final = "_commit_version"
-COMMIT_TIMESTAMP: Final = "_commit_timestamp"
 CHANGE_COLUMNS: Final = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
 """Type of change (`insert`, `update`, `delete`, or `upsert` if it is not known) and version of the table, of each
 row."""
-
-CHANGED_ROW: Final = "_row_id"
-"""Stable id of a changed row. Lance reserves the name `_rowid`, so that changes could not be stored in a table."""
-
-_MICROSECONDS: Final = 1000
-_SPARSE: Final = 16
-"""A fragment of more than this number of rows for each changed one is not read as a whole."""
-
-_MAX_IDS: Final = 8192
-"""Ids in one filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +61,6 @@ def with_change_columns(schema: StructType) -> StructType:
     """A schema with the columns of a change. Raises `InvalidCall` if it has columns of these names."""
     refuse_taken("option rows", schema.names, CHANGE_COLUMNS)
     return StructType([*schema, *spark_schema(pa.schema(list(CHANGE_COLUMNS.items())))])
-
-
-def refuse_taken(name: str, stored: Collection[str], added: Collection[str]) -> None:
-    """Raise `InvalidCall` if a table, called `name` in the message, has columns with names of those that are added."""
-    taken = sorted({*stored} & {*added})
-    if taken:
-        raise InvalidCall(f"{name}: expected no column of the name {', '.join(taken)}, which changes add")
 
 
 def divide(table: PinnedTable, changes: Iterable[VersionChanges]) -> list[tuple[ChangedRows, ...]]:
@@ -104,9 +93,8 @@ def _parts(table: PinnedTable, changed: VersionChanges) -> Iterator[ChangedRows]
     for found in changed.fragments:
         if found.ids is not None:
             split = Split((Piece(found.id),), found.rows, found.bytes)
-            is_sparse = found.rows * _SPARSE < found.among
             yield ChangedRows(
-                pinned, split, changed.selection, changed.version, changed.timestamp, found.ids, is_sparse
+                pinned, split, changed.selection, changed.version, changed.timestamp, found.ids, is_sparse(found)
             )
 
 
@@ -163,15 +151,9 @@ def _batches(part: ChangedRows, stored: Sequence[str], schema: pa.Schema) -> Ite
     if part.ids is None or not stored:
         yield from _read(part, (*stored, decides) if decides else stored, schema)
         return
-    ids = np.frombuffer(part.ids, "<u8")
-    if not part.is_sparse:
-        for batch in _read(part, (*stored, ROW_ID), schema):
-            found = batch.column(ROW_ID).to_numpy().view(np.uint64)
-            yield batch.filter(pa.array(np.isin(found, ids)))
-        return
-    for start in range(0, len(ids), _MAX_IDS):
-        listed = ", ".join(map(str, ids[start : start + _MAX_IDS].tolist()))
-        yield from _read(part, stored, schema, f"{ROW_ID} IN ({listed})")
+    yield from rows_with_ids(
+        part.ids, stored, lambda names, where: _read(part, names, schema, where), sparse=part.is_sparse
+    )
 
 
 def _read(
@@ -213,10 +195,8 @@ def _complete(
 ) -> pa.RecordBatch:
     of_change = {
         CHANGE_TYPE: types,
-        COMMIT_VERSION: pa.repeat(pa.scalar(part.version, pa.int64()), batch.num_rows),
-        COMMIT_TIMESTAMP: pa.repeat(
-            pa.scalar(part.timestamp * _MICROSECONDS, pa.timestamp("us", "UTC")), batch.num_rows
-        ),
+        COMMIT_VERSION: repeated_version(part.version, batch.num_rows),
+        COMMIT_TIMESTAMP: repeated_time(part.timestamp, batch.num_rows),
     }
     columns = [of_change[name] if name in added else batch.column(name) for name in names]
     return cast_batch(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)

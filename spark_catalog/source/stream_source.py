@@ -16,13 +16,13 @@ from pyspark.sql.types import StructType
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
 from spark_catalog.change_feed.change_rows import CHANGE_COLUMNS, ChangedRows, divide, read_changed, whole_version
-from spark_catalog.change_feed.changes import changes_between, refuse_replaced
-from spark_catalog.change_feed.version_changes import ReadAt
 from spark_catalog.options import StreamReadOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import arrow_schema
+from table_data.change_feed.changes import changes_between, refuse_replaced
+from table_data.change_feed.version_changes import ReadAt
 from table_data.errors import InvalidCall
 
 Offset = dict[str, Any]

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from namespace_client.http import CatalogServer
 from spark_catalog.change_feed.change_frames import changes_frame
-from spark_catalog.change_feed.policy import ChangePolicy, Meaning
-from spark_catalog.change_feed.version_changes import ReadAt
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.streaming.steps import FORMAT, StepOptions, StepSource
 from spark_catalog.tables.pinned import PinnedTable
+from table_data.change_feed.policy import ChangePolicy, Meaning
+from table_data.change_feed.version_changes import ReadAt
 
 
 @dataclass(frozen=True, slots=True)

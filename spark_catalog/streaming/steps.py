@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 from namespace_client.errors import CommitRejected
 from namespace_client.http import CatalogServer
 from namespace_client.wire import CatalogPins
-from spark_catalog.change_feed.changes import refuse_replaced
-from spark_catalog.change_feed.version_changes import ReadAt
 from spark_catalog.connections import connect
 from spark_catalog.read import tables_in
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from table_data.change_feed.changes import refuse_replaced
+from table_data.change_feed.version_changes import ReadAt
 from table_data.errors import InvalidCall
 
 FORMAT: Final = "lance_catalog_steps"

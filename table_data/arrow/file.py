@@ -1,4 +1,4 @@
-"""Rows on their way out of a process: as a table if they are few, and as an Arrow IPC file, written as they come."""
+"""Rows on their way out of a process: a table if they are few, an Arrow IPC file or stream, written as they come."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def table_or_stream(
     return pa.Table.from_batches(made, schema)
 
 
-def write_file(rows: pa.Table | pa.RecordBatchReader, sink: Any) -> None:
-    """Write all rows to a file-like object, nothing before the first are there.
+def write_rows(rows: pa.Table | pa.RecordBatchReader, sink: Any, *, as_stream: bool = False) -> None:
+    """Write all rows to a file-like object, as an Arrow IPC file or stream, nothing before the first are there.
 
     Each column, or field in one, has one dictionary in a file, to which values may be added. Fragments of a table have
     their own. Together they may have more values than indices of 8 or 16 bits can count: a table gets wider ones then.
@@ -48,11 +48,12 @@ def write_file(rows: pa.Table | pa.RecordBatchReader, sink: Any) -> None:
         schema = widened(rows.schema)
         batches = _with_one_dictionary(batch.cast(schema) for batch in rows)
     batch = next(batches, None)
-    writer = pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
+    new = pa.ipc.new_stream if as_stream else pa.ipc.new_file
+    writer = new(sink, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
     while batch is not None:
         writer.write_batch(batch)
         batch = next(batches, None)
-    writer.close()  # not after an error: a file without its footer is not whole
+    writer.close()  # not after an error: one without its end is not whole
 
 
 def _unified(rows: pa.Table) -> pa.Table:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from table_data.batch_operations import Result, StagedOperation
 
 if TYPE_CHECKING:
     from table_data.requests.table_requests import TableRequest
+
+CHANGES_OF_ROWS: Final = "read_table_changes"
+"""The one read that opens several versions, and answers a stream of rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from table_data.errors import InvalidCall
 
 if TYPE_CHECKING:
     from lance_core.compaction import CompactionOptions
+    from table_data.change_feed.ranges import ChangeRange
 
 Name = Annotated[StrictStr, Field(min_length=1)]
 Count = Annotated[StrictInt, Field(ge=0)]
@@ -388,6 +389,26 @@ class Explain(ReadRequest, total=False):
 
     query: Required[QueryTable]
     verbose: StrictBool | None
+
+
+class ReadChanges(TypedDict, total=False):
+    """Ours: the changes of rows after one catalog version, or that of a cursor, up to another, the newest without."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
+    id: list[StrictStr] | None
+    branch: StrictStr | None
+    since: Count | None
+    cursor: Name | None
+    to: Count | None
+    columns: list[Name] | None
+
+
+class ChangesOfVersions(ReadRequest, total=False):
+    """What a `ReadChanges` means, for the worker that reads them: no client sends it."""
+
+    span: Required[ChangeRange]
+    columns: list[str] | None
 
 
 class ReserveFragmentIds(TableRequest):

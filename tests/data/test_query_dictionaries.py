@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from namespace_server.directory.namespace import DirectoryNamespace
-from table_data.arrow.file import write_file
+from table_data.arrow.file import write_rows
 from tests.data.arrow import table_id
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -90,7 +90,7 @@ def test_a_stream_that_is_written_as_it_comes(fragments: list[pa.Array]) -> None
     parts = [pa.record_batch({"d": column}) for column in fragments]
     parts.insert(1, parts[0].slice(0, 0))
     sink = io.BytesIO()
-    write_file(pa.RecordBatchReader.from_batches(parts[0].schema, iter(parts)), sink)
+    write_rows(pa.RecordBatchReader.from_batches(parts[0].schema, iter(parts)), sink)
     found = pa.ipc.open_file(sink.getvalue()).read_all()
     found.validate(full=True)
     assert found.to_pylist() == pa.Table.from_batches(parts).to_pylist()

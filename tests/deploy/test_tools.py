@@ -152,6 +152,14 @@ def test_kubernetes_takes_what_helm_makes(tools: Path, tmp_path: Path, name: str
         assert found.returncode == 0, found.stdout + found.stderr
 
 
+def test_kubernetes_takes_the_process_that_delivers_events(tools: Path) -> None:
+    for version in ("1.35", "1.37"):
+        subprocess.run(
+            [tools / "kubernetes-validate", "--strict", "-k", version, REPOSITORY / "deploy/kubernetes/deliver.yaml"],
+            check=True,
+        )
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_values_that_do_not_fit_are_refused(tools: Path, tmp_path: Path, name: str) -> None:
     values, message = REFUSED[name]

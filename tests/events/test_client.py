@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from namespace_client import AsyncCatalog, Catalog, EventsGone, IncompatibleConflict, InvalidCall
+from namespace_client import AsyncCatalog, Catalog, CatalogUnavailable, EventsGone, IncompatibleConflict, InvalidCall
 from tests.events.following import followed, free_port
 
 
@@ -88,6 +89,33 @@ def test_a_second_consumer_of_a_cursor_is_noticed(catalog: Catalog) -> None:
     catalog.advance_cursor("c", 3)
     with pytest.raises(IncompatibleConflict, match="it is at catalog version 3"):
         list(events)
+
+
+def test_an_iterator_that_is_left_after_its_cursor_was_moved_says_so_and_raises_nothing(
+    catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog.advance_cursor("c", 0)
+    events = catalog.events(cursor="c")
+    assert next(events).version == 1
+    assert next(events).version == 2
+    catalog.advance_cursor("c", 3)
+    del events
+    gc.collect()  # what is raised there is printed, and an error of this test
+    assert "it is at catalog version 3" in caplog.text
+    assert catalog.cursors()[0].version == 3
+
+
+def test_a_cursor_that_cannot_be_moved_for_now_is_said_to_stay(
+    catalog: Catalog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.advance_cursor("c", 0)
+
+    def read_only(*_: object, **__: object) -> None:
+        raise CatalogUnavailable("this server takes no changes for now", code=17)
+
+    monkeypatch.setattr(catalog.access, "commit", read_only)
+    assert versions(catalog, cursor="c") == [1, 2, 3, 4]
+    assert caplog.text.count("cursor c stays at catalog version 0 for now: this server takes no changes for now") == 1
 
 
 def test_a_transaction_moves_a_cursor_or_is_not_made(catalog: Catalog) -> None:

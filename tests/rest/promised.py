@@ -55,10 +55,11 @@ class Scene:
         assert answer.status_code == 200, answer.text
         return answer.json() if answer.content else None
 
-    def table(self, name: str, *, versions: int = 1) -> str:
-        """A table with rows and so many versions; its id."""
+    def table(self, name: str, *, versions: int = 1, kept: bool = False) -> str:
+        """A table with rows and so many versions, whose rows keep their ids if they are `kept`; its id."""
         found = f"{NAMESPACE}${name}"
-        self.ask(f"/v1/table/{found}/create", ROWS)
+        options = {"storage_options": '{"new_table_enable_stable_row_ids": "true"}'} if kept else {}
+        self.ask(f"/v1/table/{found}/create", ROWS, **options)
         for _ in range(versions - 1):
             self.ask(f"/v1/table/{found}/insert", MORE)
         return found
@@ -202,6 +203,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "ListTableBranches": lambda s, n: Asked({}, s.branched(n)),
     "DescribeTransaction": lambda s, n: Asked({}, f"{s.table(n)}$1"),
     "QueryTable": lambda s, n: Asked(_QUERY, s.table(n)),
+    "ReadTableChanges": lambda s, n: Asked({"since": 0}, s.table(n, kept=True)),
     "CountTableRows": lambda s, n: Asked({}, s.table(n)),
     "ExplainTableQueryPlan": lambda s, n: Asked({"query": _QUERY}, s.table(n)),
     "AnalyzeTableQueryPlan": lambda s, n: Asked(_QUERY, s.table(n)),

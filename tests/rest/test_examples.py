@@ -50,6 +50,7 @@ def test_they_succeed_in_their_order(tmp_path: Path) -> None:
         http.post(
             "/v1/table/shop$people/create",
             content=sink.getvalue().to_pybytes(),
+            params={"storage_options": '{"new_table_enable_stable_row_ids": "true"}'},
             headers={"content-type": "application/vnd.apache.arrow.stream"},
             timeout=60,
         ).raise_for_status()

@@ -112,6 +112,11 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert call("count_table_rows", name, body={"predicate": "a = 7"}) == 2
     rows = pa.ipc.open_file(call("query_table", name, body={"k": 5, "vector": {}, "filter": "a < 3"})).read_all()
     assert rows.num_rows == 5
+    options = '{"new_table_enable_stable_row_ids": "true"}'
+    kept = call("create_table", f"{root}$u", body=stream(ROWS), mode="create", storage_options=options)
+    changes = call("read_table_changes", f"{root}$u", body={"since": 0, "columns": ["a"]})
+    assert kept["version"] == 1
+    assert pa.ipc.open_stream(changes).read_all().num_rows == 300
     query = {"query": {"k": 5, "vector": {}}}
     assert call("explain_table_query_plan", name, body=query)
     assert call("analyze_table_query_plan", name, body=query["query"])
@@ -160,13 +165,13 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert call("describe_table", name, body={})["location"]
     publish(call, root)
     call("rename_table", f"{root}$made", body={"new_table_name": "renamed"})
-    assert sorted(call("list_tables", root)["tables"]) == ["renamed", "t", "two"]
+    assert sorted(call("list_tables", root)["tables"]) == ["renamed", "t", "two", "u"]
     assert call("list_all_tables")["tables"]
     location = f"{root}_registered.lance"
     lance.write_dataset(ROWS, str(place / location))
     call("register_table", f"{root}$registered", body={"location": location})
     call("deregister_table", f"{root}$registered", body={})
-    for left in ("renamed", "two", "t"):
+    for left in ("renamed", "two", "t", "u"):
         call("drop_table", f"{root}${left}", body={})
 
     assert call("undrop_table", name, body={})["id"] == [root, "t"]

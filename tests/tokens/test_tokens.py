@@ -63,6 +63,7 @@ def test_a_key_is_a_key_also_beside_tokens(issuer: Issuer, guard: Any) -> None:
     server = guard(rules(issuer))
     known = {"principal": "operator", "means": "api_key", "roles": []}
     assert server.whoami(KEY) == known
+    assert server.http.get("/v1/whoami", headers={"x-api-key": KEY}).headers["cache-control"] == "no-store"
     both = {"x-api-key": KEY, "authorization": f"Bearer {issuer.token()}"}
     assert server.http.get("/v1/whoami", headers=both).json() == known
     as_key = server.http.get("/v1/whoami", headers={"x-api-key": issuer.token()})

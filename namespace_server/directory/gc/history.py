@@ -90,8 +90,13 @@ def _first_superseded(kept: Sequence[CatalogVersionFile], now: datetime, within:
 
 
 def kept_for_cursors(snapshot: CatalogSnapshot, lowest: int) -> int | None:
-    """The oldest version that a cursor needs and may have kept, from `lowest` on; None if there is none."""
-    return min((each for cursor in snapshot.cursors() if (each := cursor.version + 1) >= lowest), default=None)
+    """The oldest version that a cursor needs and may have kept, from `lowest` on; None if there is none.
+
+    It is the one where the cursor is: changes of rows begin at the versions that tables had there. Events need only the
+    next one.
+    """
+    live = (cursor.version for cursor in snapshot.cursors() if cursor.version + 1 >= lowest)
+    return min((max(version, lowest) for version in live), default=None)
 
 
 def latest_times(dates: Sequence[datetime], now: datetime) -> list[datetime]:

@@ -43,10 +43,14 @@ class CatalogHistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogStep:
-    """A catalog version, and the records that it put, where it is short enough to tell its rows."""
+    """A catalog version, and the records that it put, where it is short enough to tell its rows.
+
+    `size` is about the bytes of what is told of it: those of the texts that tell it.
+    """
 
     entry: CatalogHistoryEntry
     records: tuple[RecordEntry, ...]
+    size: int = 0
 
 
 class VersionHistory:
@@ -90,7 +94,7 @@ class VersionHistory:
                 )
                 if file is None or not is_proved:
                     return
-                yield CatalogStep(_entry(file), tuple(_records(file)))
+                yield CatalogStep(_entry(file), tuple(_records(file)), _size(file))
 
 
 def _entry(file: ManifestFile) -> CatalogHistoryEntry:
@@ -99,6 +103,10 @@ def _entry(file: ManifestFile) -> CatalogHistoryEntry:
     return CatalogHistoryEntry(
         file.version, file.timestamp_ms, read_batches(made), read_outline(made), is_flip(made), identity
     )
+
+
+def _size(file: ManifestFile) -> int:
+    return 0 if file.transaction is None else sum(map(len, file.transaction.transaction_properties.values()))
 
 
 def _records(file: ManifestFile) -> Sequence[RecordEntry]:

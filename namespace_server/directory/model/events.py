@@ -28,7 +28,7 @@ cursors alone; a server that worked on its own rows; a writer without a catalog 
 _TYPE: Final = "lance.catalog.version."
 _DIGITS: Final = 20
 _OF_CURSORS: Final = frozenset({AdvanceCursor.name, DeleteCursor.name})
-_PUBLISHING: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name})
+PUBLISHING: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name})
 _BEGINNING: Final = "Clone"
 """The Lance operation that begins a branch, with the number of the version that it copies."""
 
@@ -122,6 +122,6 @@ def _published(content: VersionContent) -> Iterable[Mapping[str, Any]]:
     for batch in content.batches:
         operations = batch.get("operations")
         for each in operations if isinstance(operations, list) else ():
-            if each.get("operation") in _PUBLISHING and "version" in each and "id" in each:
+            if each.get("operation") in PUBLISHING and "version" in each and "id" in each:
                 yield each
     yield from content.adopted

@@ -7,6 +7,7 @@ adopting_reads    snapshots and answers that adopt the commits of others above a
 descriptions      answers about namespaces, tables and the catalog
 table_versions    answers about table versions
 table_at_version  the manifest and location of a table at a version, for work on its rows
+change_ranges     the versions of a table between two catalog versions
 events            answers about events, and about the cursors of their consumers
 references        answers about tags and branches
 transactions      answers about transactions and batches

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
 from lance_namespace.errors import InvalidInputError
 
 from namespace_server.directory.manifest_table.history import CatalogStep
@@ -19,7 +18,9 @@ from namespace_server.directory.reading.visible_history import visible_content
 
 _USUAL: Final = 100
 _PAGE_BYTES: Final = 1 << 20
-"""Bytes of the events of one answer, after which it ends: one event may be longer."""
+"""Bytes of the events of one answer, about, after which it ends: one event may be longer."""
+_EVENT_BYTES: Final = 512
+"""Of an event without its content."""
 
 
 def list_catalog_events(context: ReadContext, request: Request) -> Body:
@@ -44,9 +45,8 @@ def list_catalog_events(context: ReadContext, request: Request) -> Body:
         raise HistoryGone(since, snapshot.collector.oldest)
     for step in context.catalog.table.versions_after(since, snapshot, limit):
         content = _content(step)
-        event = cloud_event(content if context.sight is None else visible_content(context.sight, content))
-        events.append(event)
-        last, size = step.entry.version, size + len(orjson.dumps(event))
+        events.append(cloud_event(content if context.sight is None else visible_content(context.sight, content)))
+        last, size = step.entry.version, size + _EVENT_BYTES + step.size
         if size >= _PAGE_BYTES:
             break
     if not events and limit and since < snapshot.version:  # removed meanwhile, as after a collection by another server

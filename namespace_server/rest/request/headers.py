@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -19,6 +20,7 @@ DELIMITER = "$"
 SHORT_QUERY: Final = 256
 """Bytes of the longest query string whose parsed form is cached."""
 _MAX_PARAMETERS = 64
+_NO_WEIGHT: Final = re.compile(rb"q\s*=\s*0(\.0{0,3})?")
 
 
 def declared_length(headers: Headers) -> int | None:
@@ -45,6 +47,15 @@ def read_as_of(headers: Headers) -> int | None:
     """The catalog version that a request is to be answered at, if it names one. Raises `InvalidInputError`."""
     value = headers.get(CATALOG_VERSION)
     return None if value is None else read_version(value, CATALOG_VERSION.decode())
+
+
+def accepts(headers: Headers, media_type: bytes) -> bool:
+    """Whether a request names a media type among those that it accepts. With a weight of 0 it refuses it."""
+    for accepted in headers.get(b"accept", b"").lower().split(b","):
+        named, *parameters = (part.strip() for part in accepted.split(b";"))
+        if named == media_type:
+            return not any(_NO_WEIGHT.fullmatch(parameter) for parameter in parameters)
+    return False
 
 
 def read_least_version(headers: Headers) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -30,15 +31,22 @@ class WhoAmI:
                 raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: the caller is of no version")
             identity = exchange.identity
             if identity is None:
-                return Success(b'{"means":"none","roles":[]}', None)
+                return _answer({"means": "none", "roles": []})
             found: dict[str, Any] = {"principal": identity.principal, "means": identity.means}
             if identity.issuer is not None:
                 found["issuer"] = identity.issuer
             if identity.expires_at is not None:
                 found["expires_at"] = identity.expires_at
-            return Success(orjson.dumps({**found, "roles": sorted(identity.roles)}), None)
+            return _answer({**found, "roles": sorted(identity.roles)})
 
         return answer
+
+
+def _answer(found: Mapping[str, Any]) -> Success:
+    """The answer, which no cache keeps: the next request to this address may be another caller's."""
+    response = Success(orjson.dumps(found), None)
+    response.raw_headers.append((b"cache-control", b"no-store"))
+    return response
 
 
 ROUTES = (get("who_am_i", "/v1/whoami", WhoAmI()),)

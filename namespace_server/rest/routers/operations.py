@@ -10,6 +10,7 @@ from namespace_server.rest.blobs import ManyBlobs, OneBlob
 from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import (
     Change,
+    ChangesRead,
     Commit,
     Read,
     RowsChange,
@@ -76,6 +77,8 @@ OPERATIONS: tuple[Route, ...] = (
     post("get_table_stats", "/v1/table/{id}/stats", TableRead()),
     post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True)),
     post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True)),
+    # Ours: what changed between two catalog versions, as a stream of Arrow.
+    post("read_table_changes", "/v1/table/{id}/changes", ChangesRead()),
     # -- values of columns of blobs: many as rows; one as bytes, of the row with an id or that a filter matches
     post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", ManyBlobs()),
     get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", OneBlob()),

@@ -16,17 +16,7 @@ from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from lance_core.data import arrow_schema as stored_schema
-from spark_catalog.change_feed.change_rows import (
-    CHANGE_TYPE,
-    CHANGED_ROW,
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
-    divide,
-    read_changed,
-    refuse_taken,
-)
-from spark_catalog.change_feed.changes import changes_between
-from spark_catalog.change_feed.policy import ChangePolicy
+from spark_catalog.change_feed.change_rows import divide, read_changed
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.schemas import parse_schema
@@ -43,6 +33,15 @@ from spark_catalog.version_names import (
     parse_version,
 )
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
+from table_data.change_feed.changes import changes_between
+from table_data.change_feed.policy import ChangePolicy
+from table_data.change_feed.selected_rows import (
+    CHANGE_TYPE,
+    CHANGED_ROW,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    refuse_taken,
+)
 
 _ALL: Final = ChangePolicy("rows", "rows", "rows", has_images=True)
 _ADDED: Final = (

@@ -14,12 +14,12 @@ from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.dataset import Dataset
-from spark_catalog.change_feed import change_rows
 from spark_catalog.change_feed.change_rows import divide, read_changed
-from spark_catalog.change_feed.changes import changes_between
-from spark_catalog.change_feed.policy import ChangePolicy
-from spark_catalog.change_feed.row_differences import differences
 from spark_catalog.tables.pinned import PinnedTable
+from table_data.change_feed import selected_rows
+from table_data.change_feed.changes import changes_between
+from table_data.change_feed.policy import ChangePolicy
+from table_data.change_feed.row_differences import differences
 from table_data.errors import InvalidCall
 
 EVERY = ChangePolicy("rows", "rows", "rows", has_images=True)
@@ -87,8 +87,8 @@ def test_changes_are_those_of_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, is_sparse: bool
 ) -> None:
     if is_sparse:
-        monkeypatch.setattr(change_rows, "_SPARSE", 0)
-        monkeypatch.setattr(change_rows, "_MAX_IDS", 3)
+        monkeypatch.setattr(selected_rows, "_SPARSE", 0)
+        monkeypatch.setattr(selected_rows, "_MAX_IDS", 3)
     walk = Walk(f"{tmp_path.as_uri()}/t", seed)
     operations = ["append", "delete", "update", "merge", "compact", "overwrite", "restore"] * 2
     walk.random.shuffle(operations)

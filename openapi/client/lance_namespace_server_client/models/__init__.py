@@ -155,6 +155,7 @@ from .query_table_request_columns import QueryTableRequestColumns
 from .query_table_request_columns_column_aliases import QueryTableRequestColumnsColumnAliases
 from .query_table_request_full_text_query import QueryTableRequestFullTextQuery
 from .query_table_request_vector import QueryTableRequestVector
+from .read_table_changes_request import ReadTableChangesRequest
 from .register_intent_request import RegisterIntentRequest
 from .register_table_request import RegisterTableRequest
 from .register_table_response import RegisterTableResponse
@@ -354,6 +355,7 @@ __all__ = (
     "QueryTableRequestColumnsColumnAliases",
     "QueryTableRequestFullTextQuery",
     "QueryTableRequestVector",
+    "ReadTableChangesRequest",
     "RegisterIntentRequest",
     "RegisterTableRequest",
     "RegisterTableResponse",

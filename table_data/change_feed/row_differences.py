@@ -69,6 +69,9 @@ def differences(
     before: pb.Manifest | None,
     deleted_after: DeletedRows,
     deleted_before: DeletedRows,
+    *,
+    fields: frozenset[int] | None = None,
+    updates_all: bool = False,
 ) -> list[DifferentRows]:
     """The rows that a version inserted, deleted or updated.
 
@@ -78,6 +81,8 @@ def differences(
         before: Manifest of the version before it, None for the first one.
         deleted_after: Deleted rows of the fragments of `after`.
         deleted_before: Deleted rows of the fragments of `before`.
+        fields: Ids of the fields whose values count, of all if None.
+        updates_all: Whether every row that both versions have is an updated one.
 
     Returns:
         The rows. Those of `after` in the order of its fragments, behind those of `before`. A row that was only moved is
@@ -88,13 +93,16 @@ def differences(
     """
     new = _Side(after, deleted_after)
     old = _Side(before or pb.Manifest(), deleted_before)
-    removed, added = _parts(name, new, old)
+    if updates_all:
+        removed, added = ([_Part(each) for each in side.manifest.fragments] for side in (old, new))
+    else:
+        removed, added = _parts(name, new, old, fields)
     if not removed or not added or not _may_share_ids(removed, added):
         return [*_alone("delete", name, removed, old), *_alone("insert", name, added, new)]
-    return _matched(name, removed, added, old, new)
+    return _matched(name, removed, added, old, new, updates_all=updates_all)
 
 
-def _parts(name: str, new: _Side, old: _Side) -> tuple[list[_Part], list[_Part]]:
+def _parts(name: str, new: _Side, old: _Side, fields: frozenset[int] | None) -> tuple[list[_Part], list[_Part]]:
     """Rows that are no longer in their fragment, and rows that were not in theirs before."""
     left = {fragment.id: fragment for fragment in old.manifest.fragments}
     removed: list[_Part] = []
@@ -106,19 +114,24 @@ def _parts(name: str, new: _Side, old: _Side) -> tuple[list[_Part], list[_Part]]
             continue
         del left[fragment.id]
         if known != fragment:
-            gone, back = _changed_offsets(name, known, fragment, old, new)
+            gone, back = _changed_offsets(name, known, fragment, old, new, fields)
             removed += [_Part(known, gone)] if len(gone) else []
             added += [_Part(fragment, back)] if len(back) else []
     return [*map(_Part, left.values()), *removed], added
 
 
 def _changed_offsets(
-    name: str, known: pb.DataFragment, fragment: pb.DataFragment, old: _Side, new: _Side
+    name: str,
+    known: pb.DataFragment,
+    fragment: pb.DataFragment,
+    old: _Side,
+    new: _Side,
+    fields: frozenset[int] | None,
 ) -> tuple[_Offsets, _Offsets]:
     """Offsets of the rows that a fragment lost or got, rows with values that were replaced among both."""
     was, now = old.deleted(known), new.deleted(fragment)
     gone, back = now - was, was - now
-    if _files(known) != _files(fragment):
+    if _files(known, fields) != _files(fragment, fields):
         changed = np.flatnonzero(update_versions(known) != update_versions(fragment))
         replaced = bitmap_of(changed.astype(np.uint32)) - was - now
         if not replaced and len(was | now) < fragment.physical_rows:
@@ -130,8 +143,13 @@ def _changed_offsets(
     return _array(gone), _array(back)
 
 
-def _files(fragment: pb.DataFragment) -> list[tuple[str, tuple[int, ...]]]:
-    return [(file.path, tuple(file.fields)) for file in fragment.files]
+def _files(fragment: pb.DataFragment, counting: frozenset[int] | None) -> list[tuple[str, tuple[int, ...]]]:
+    """The data files with the fields of each that count."""
+    found = [
+        (file.path, tuple(field for field in file.fields if counting is None or field in counting))
+        for file in fragment.files
+    ]
+    return [each for each in found if each[1]]
 
 
 def _may_share_ids(removed: Sequence[_Part], added: Sequence[_Part]) -> bool:
@@ -152,14 +170,14 @@ def _alone(kind: ChangeType, name: str, parts: Sequence[_Part], side: _Side) -> 
 
 
 def _matched(
-    name: str, removed: Sequence[_Part], added: Sequence[_Part], old: _Side, new: _Side
+    name: str, removed: Sequence[_Part], added: Sequence[_Part], old: _Side, new: _Side, *, updates_all: bool
 ) -> list[DifferentRows]:
     were = [_rows(name, part, old) for part in removed]
     are = [_rows(name, part, new) for part in added]
     old_ids, old_versions = (np.concatenate(columns) for columns in zip(*were, strict=True))
     new_ids, new_versions = (np.concatenate(columns) for columns in zip(*are, strict=True))
     _, first, second = np.intersect1d(old_ids, new_ids, assume_unique=True, return_indices=True)
-    changed = (old_versions[first] != new_versions[second]) | (new_versions[second] == _UNKNOWN)
+    changed = (old_versions[first] != new_versions[second]) | (new_versions[second] == _UNKNOWN) | updates_all
     return [
         *_typed("delete", removed, were, ~_mask(len(old_ids), first)),
         *_typed("update_preimage", removed, were, _mask(len(old_ids), first[changed])),

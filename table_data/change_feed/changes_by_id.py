@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
 
 from lance_core.format.deletion import live_row_count
-from lance_core.tables.dataset import Dataset
 from lance_core.transaction.features import has_stable_row_ids
-from spark_catalog.change_feed.policy import ChangePolicy, refuse
-from spark_catalog.change_feed.row_differences import ChangeType, DifferentRows, differences
-from spark_catalog.change_feed.version_changes import (
+from table_data.change_feed.columns import FeedColumns
+from table_data.change_feed.policy import ChangePolicy, refuse
+from table_data.change_feed.row_differences import ChangeType, DifferentRows, differences
+from table_data.change_feed.version_changes import (
     ADDS_NO_ROWS,
     ChangedFragment,
     ReadAt,
@@ -21,13 +22,21 @@ from spark_catalog.change_feed.version_changes import (
     bytes_of,
     kind_of,
     milliseconds,
+    of_fragments,
 )
+from table_data.change_feed.versions import StoredVersion
 from table_data.errors import InvalidCall
 
 _READ_BEFORE: Final = frozenset({"delete", "update_preimage"})
 
 
-def changes_by_id(name: str, after: Dataset, before: Dataset | None, policy: ChangePolicy) -> list[VersionChanges]:
+def changes_by_id(
+    name: str,
+    after: StoredVersion,
+    before: StoredVersion | None,
+    policy: ChangePolicy,
+    columns: FeedColumns | None = None,
+) -> list[VersionChanges]:
     """The rows of one version, with deleted ones, and those before an update if the policy asks for them.
 
     Args:
@@ -35,6 +44,8 @@ def changes_by_id(name: str, after: Dataset, before: Dataset | None, policy: Cha
         after: The version.
         before: The version before it, None for the first one.
         policy: What updates, deletions and overwrites mean.
+        columns: The columns whose values count, where versions may have others. A version that adds one with values
+            updates all rows. All columns if None.
 
     Returns:
         Changes by type and fragment; none if the version changes no rows or they are ignored.
@@ -42,20 +53,32 @@ def changes_by_id(name: str, after: Dataset, before: Dataset | None, policy: Cha
     Raises:
         InvalidCall: The version does what the policy does not allow, or the table has no stable row ids.
     """
-    _require_row_ids(name, after)
+    require_row_ids(name, after)
     if before is None:
         return _by_type(differences(name, after.manifest, None, after.deleted_rows, after.deleted_rows), after, after)
-    _require_row_ids(name, before)
+    require_row_ids(name, before)
     kind = kind_of(after.transaction)
-    # A merge that keeps the columns replaces values.
-    if kind in ADDS_NO_ROWS and not (kind == "merge" and after.schema == before.schema):
-        return []
+    introduces = columns is not None and columns.introduces_values(after, before)
+    if kind in ADDS_NO_ROWS:
+        if introduces:
+            return _all_updated(after, before)
+        # A merge that keeps the columns replaces values.
+        if kind != "merge" or (columns is None and after.schema != before.schema):
+            return []
     replaces_all = kind in ("overwrite", "restore")
     if replaces_all:
         refuse(policy.overwrites, name, f"replaces all rows ({kind})", "overwrites", "rows")
         if policy.overwrites == "ignore":
             return []
-    found = differences(name, after.manifest, before.manifest, after.deleted_rows, before.deleted_rows)
+    found = differences(
+        name,
+        after.manifest,
+        before.manifest,
+        after.deleted_rows,
+        before.deleted_rows,
+        fields=None if columns is None else columns.fields,
+        updates_all=introduces,
+    )
     types = {rows.type for rows in found}
     if "delete" in types and not replaces_all:
         refuse(policy.deletes, name, "deletes rows", "deletes", "rows")
@@ -68,7 +91,7 @@ def changes_by_id(name: str, after: Dataset, before: Dataset | None, policy: Cha
     return _by_type(kept, after, before, has_images=policy.has_images)
 
 
-def require_columns(name: str, columns: pa.Schema, *versions: Dataset) -> None:
+def require_columns(name: str, columns: pa.Schema, *versions: StoredVersion) -> None:
     """Raise `InvalidCall` for a version whose columns or their types are others than `columns`."""
     wanted = [(field.name, field.type) for field in columns]
     for version in versions:
@@ -83,7 +106,8 @@ def _listed(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def _require_row_ids(name: str, version: Dataset) -> None:
+def require_row_ids(name: str, version: StoredVersion) -> None:
+    """Raise `InvalidCall` for a version whose rows have no stable ids."""
     if not has_stable_row_ids(version.manifest):
         raise InvalidCall(
             f"{name}: expected stable row ids, which identify rows before a change, found none; a table "
@@ -91,8 +115,20 @@ def _require_row_ids(name: str, version: Dataset) -> None:
         )
 
 
+def _all_updated(after: StoredVersion, before: StoredVersion) -> list[VersionChanges]:
+    """All rows, as they were before and after a version that adds values and changes no rows. Without a look at ids."""
+    milliseconds_of = milliseconds(after.manifest)
+    sides: tuple[tuple[StoredVersion, ChangeType], ...] = ((before, "update_preimage"), (after, "update_postimage"))
+    return [
+        replace(
+            of_fragments(side.manifest, side.manifest.fragments, kind), version=after.version, timestamp=milliseconds_of
+        )
+        for side, kind in sides
+    ]
+
+
 def _by_type(
-    found: Sequence[DifferentRows], after: Dataset, before: Dataset, *, has_images: bool = False
+    found: Sequence[DifferentRows], after: StoredVersion, before: StoredVersion, *, has_images: bool = False
 ) -> list[VersionChanges]:
     return [
         VersionChanges(

@@ -7,28 +7,54 @@ before an update, are found by the stable ids of rows and read at the version be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.tables.dataset import Dataset
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Update, decode_operation
 from lance_core.transaction.row_ids import creation_versions
-from spark_catalog.change_feed.changes_by_id import changes_by_id, require_columns
-from spark_catalog.change_feed.policy import ChangePolicy, refuse
-from spark_catalog.change_feed.version_changes import ADDS_NO_ROWS, ReadAt, VersionChanges, kind_of, of_fragments
-from spark_catalog.tables.pinned import PinnedTable
+from table_data.change_feed.changes_by_id import changes_by_id, require_columns
+from table_data.change_feed.policy import ChangePolicy, refuse
+from table_data.change_feed.version_changes import ADDS_NO_ROWS, ReadAt, VersionChanges, kind_of, of_fragments
+from table_data.change_feed.versions import StoredVersion, read_stored
 from table_data.errors import InvalidCall, VersionGone
+
+
+class LastVersion(Protocol):
+    """The version that changes are read up to, of the table or branch with the root `uri`.
+
+    `committed_ms` is when it was committed, in milliseconds since the epoch; None if that is not known.
+    """
+
+    @property
+    def uri(self) -> str:
+        """URI of the root."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """Options of Lance for the object store."""
+        ...
+
+    @property
+    def committed_ms(self) -> int | None:
+        """When it was committed."""
+        ...
 
 
 def changes_between(
     name: str,
-    table: PinnedTable,
+    table: LastVersion,
     start: ReadAt | int,
     policy: ChangePolicy,
     columns: pa.Schema | None = None,
@@ -194,17 +220,15 @@ def refuse_replaced(name: str, known: ReadAt, newest: ReadAt) -> None:
         )
 
 
-def _open(name: str, table: PinnedTable, read: ReadAt) -> Dataset:
+def _open(name: str, table: LastVersion, read: ReadAt) -> StoredVersion:
     version = read.version
     try:
-        found = Dataset.open(table.uri, version, storage_options=table.storage_options)
-    except ReferenceNotFound as error:
+        found = read_stored(name, table.uri, version, table.storage_options)
+    except VersionGone as error:
         raise VersionGone(
             f"{name}: version {version} was cleaned up before it was read, expected all versions up to "
             f"{table.version}; start again without a checkpoint, or from a later version"
         ) from error
-    except LanceCoreError as error:
-        raise InvalidCall(f"{name}: version {version}: {error}") from error
     if read.committed_ms not in {None, found.file.timestamp_ms}:
         raise VersionGone(
             f"{name}: version {version} was replaced by another one: expected one that was committed at "

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
-from spark_catalog.change_feed.row_differences import ChangeType
+from table_data.change_feed.row_differences import ChangeType
 
 RowIds = bytes
 """Stable row ids as unsigned numbers of 64 bits, little-endian."""
