@@ -6,7 +6,7 @@ selected_rows    changed rows among those of a fragment, and the columns that te
 changes          which rows those are, from transactions and manifests
 changes_by_id    the same with deleted rows and rows before an update, from stable row ids
 columns          the columns of a feed, at versions that have others
-versions         `StoredVersion`: the manifest of a version, and what it names
+versions         `PublishedVersion`: the manifest of a version, and what it names
 version_changes  `VersionChanges`: the changed rows of one version, by fragment
 row_differences  difference of two versions by the ids of their rows
 policy           how a reader treats versions that update, delete or replace rows

@@ -21,7 +21,7 @@ from lance_core.transaction.row_ids import creation_versions
 from table_data.change_feed.changes_by_id import changes_by_id, require_columns
 from table_data.change_feed.policy import ChangePolicy, refuse
 from table_data.change_feed.version_changes import ADDS_NO_ROWS, ReadAt, VersionChanges, kind_of, of_fragments
-from table_data.change_feed.versions import StoredVersion, read_stored
+from table_data.change_feed.versions import PublishedVersion, read_stored
 from table_data.errors import InvalidCall, VersionGone
 
 
@@ -220,7 +220,7 @@ def refuse_replaced(name: str, known: ReadAt, newest: ReadAt) -> None:
         )
 
 
-def _open(name: str, table: LastVersion, read: ReadAt) -> StoredVersion:
+def _open(name: str, table: LastVersion, read: ReadAt) -> PublishedVersion:
     version = read.version
     try:
         found = read_stored(name, table.uri, version, table.storage_options)

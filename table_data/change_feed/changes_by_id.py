@@ -24,7 +24,7 @@ from table_data.change_feed.version_changes import (
     milliseconds,
     of_fragments,
 )
-from table_data.change_feed.versions import StoredVersion
+from table_data.change_feed.versions import PublishedVersion
 from table_data.errors import InvalidCall
 
 _READ_BEFORE: Final = frozenset({"delete", "update_preimage"})
@@ -32,8 +32,8 @@ _READ_BEFORE: Final = frozenset({"delete", "update_preimage"})
 
 def changes_by_id(
     name: str,
-    after: StoredVersion,
-    before: StoredVersion | None,
+    after: PublishedVersion,
+    before: PublishedVersion | None,
     policy: ChangePolicy,
     columns: FeedColumns | None = None,
 ) -> list[VersionChanges]:
@@ -91,7 +91,7 @@ def changes_by_id(
     return _by_type(kept, after, before, has_images=policy.has_images)
 
 
-def require_columns(name: str, columns: pa.Schema, *versions: StoredVersion) -> None:
+def require_columns(name: str, columns: pa.Schema, *versions: PublishedVersion) -> None:
     """Raise `InvalidCall` for a version whose columns or their types are others than `columns`."""
     wanted = [(field.name, field.type) for field in columns]
     for version in versions:
@@ -106,7 +106,7 @@ def _listed(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def require_row_ids(name: str, version: StoredVersion) -> None:
+def require_row_ids(name: str, version: PublishedVersion) -> None:
     """Raise `InvalidCall` for a version whose rows have no stable ids."""
     if not has_stable_row_ids(version.manifest):
         raise InvalidCall(
@@ -115,10 +115,10 @@ def require_row_ids(name: str, version: StoredVersion) -> None:
         )
 
 
-def _all_updated(after: StoredVersion, before: StoredVersion) -> list[VersionChanges]:
+def _all_updated(after: PublishedVersion, before: PublishedVersion) -> list[VersionChanges]:
     """All rows, as they were before and after a version that adds values and changes no rows. Without a look at ids."""
     milliseconds_of = milliseconds(after.manifest)
-    sides: tuple[tuple[StoredVersion, ChangeType], ...] = ((before, "update_preimage"), (after, "update_postimage"))
+    sides: tuple[tuple[PublishedVersion, ChangeType], ...] = ((before, "update_preimage"), (after, "update_postimage"))
     return [
         replace(
             of_fragments(side.manifest, side.manifest.fragments, kind), version=after.version, timestamp=milliseconds_of
@@ -128,7 +128,7 @@ def _all_updated(after: StoredVersion, before: StoredVersion) -> list[VersionCha
 
 
 def _by_type(
-    found: Sequence[DifferentRows], after: StoredVersion, before: StoredVersion, *, has_images: bool = False
+    found: Sequence[DifferentRows], after: PublishedVersion, before: PublishedVersion, *, has_images: bool = False
 ) -> list[VersionChanges]:
     return [
         VersionChanges(

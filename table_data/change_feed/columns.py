@@ -12,7 +12,7 @@ from typing import Any
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOP_LEVEL
-from table_data.change_feed.versions import StoredVersion
+from table_data.change_feed.versions import PublishedVersion
 
 Tree = tuple[Any, ...]
 """A field with those in it: ids, names and types. The name of a column itself is not part of it."""
@@ -28,7 +28,7 @@ class StoredColumn:
     leaves: frozenset[int]
 
 
-def stored_columns(version: StoredVersion) -> dict[int, StoredColumn]:
+def stored_columns(version: PublishedVersion) -> dict[int, StoredColumn]:
     """The columns of a version, by the ids of their fields, in their order."""
     below: dict[int, list[pb.Field]] = {}
     for field in version.file.outline.fields:
@@ -63,7 +63,7 @@ class FeedColumns:
 
     def __init__(
         self,
-        last: StoredVersion,
+        last: PublishedVersion,
         wanted: Iterable[str] | None,
         overwritten_after: Callable[[int], bool] = lambda _: False,
     ) -> None:
@@ -72,7 +72,7 @@ class FeedColumns:
         self.fields = frozenset().union(*(column.leaves for column in self.columns))
         self._overwritten_after = overwritten_after
 
-    def sources(self, version: StoredVersion) -> list[str | None]:
+    def sources(self, version: PublishedVersion) -> list[str | None]:
         """What each column is called in a version; None if it is not there, or was of another type."""
         stored = stored_columns(version)
         return [self._source(column, stored.get(column.id), version.version) for column in self.columns]
@@ -82,7 +82,7 @@ class FeedColumns:
             return None
         return None if stored.name != column.name and self._overwritten_after(version) else stored.name
 
-    def introduces_values(self, after: StoredVersion, before: StoredVersion) -> bool:
+    def introduces_values(self, after: PublishedVersion, before: PublishedVersion) -> bool:
         """Whether a column is there after a version, was not before it, and has values in some data file."""
         pairs = zip(self.columns, self.sources(before), self.sources(after), strict=True)
         new = [column.leaves for column, was, now in pairs if was is None and now is not None]

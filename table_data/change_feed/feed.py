@@ -34,7 +34,7 @@ from table_data.change_feed.selected_rows import (
     rows_with_ids,
 )
 from table_data.change_feed.version_changes import ChangedFragment, VersionChanges, kind_of, of_fragments
-from table_data.change_feed.versions import StoredVersion, read_stored
+from table_data.change_feed.versions import PublishedVersion, read_stored
 from table_data.errors import InvalidCall, VersionGone
 from table_data.requests.field_paths import dotted
 
@@ -116,13 +116,13 @@ class _Feed:
                 yield from self._rows(side, changed, numbered.catalog_version)
             before = after
 
-    def _changes(self, label: str, after: StoredVersion, before: StoredVersion | None) -> list[VersionChanges]:
+    def _changes(self, label: str, after: PublishedVersion, before: PublishedVersion | None) -> list[VersionChanges]:
         require_row_ids(self._name, after)
         if before is None:
             return [of_fragments(after.manifest, after.manifest.fragments, "insert")]
         return changes_by_id(label, after, before, _ALL, self._columns)
 
-    def _rows(self, side: StoredVersion, changed: VersionChanges, catalog_version: int) -> Iterator[pa.RecordBatch]:
+    def _rows(self, side: PublishedVersion, changed: VersionChanges, catalog_version: int) -> Iterator[pa.RecordBatch]:
         dataset = staging.open_version(self._table.root, side.file, self._options)
         sources = self._columns.sources(side)
         for fragment in changed.fragments:
@@ -170,7 +170,7 @@ class _Feed:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _read(self, numbered: NumberedVersion) -> StoredVersion:
+    def _read(self, numbered: NumberedVersion) -> PublishedVersion:
         """A version. Raises `VersionGone` if its manifest is that of another one."""
         found = read_stored(self._name, self._table.root, numbered.version, self._options)
         sha256 = found.file.identity.sha256
@@ -182,7 +182,7 @@ class _Feed:
             raise VersionGone(f"{self._name}: version {numbered.version} was replaced by another one: {reason}")
         return found
 
-    def _is_of_same_time(self, found: StoredVersion) -> bool:
+    def _is_of_same_time(self, found: PublishedVersion) -> bool:
         identity = self._table.identity
         return identity is not None and found.file.timestamp_ms == identity.committed_ms
 

@@ -1,4 +1,4 @@
-"""`StoredVersion`: a published version of a table or branch, its manifest, and what changes are found by."""
+"""`PublishedVersion`: a published version of a table or branch, its manifest, and what changes are found by."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_core.versions import read_version, with_transaction
 from table_data.errors import InvalidCall, VersionGone
 
 
-class StoredVersion:
+class PublishedVersion:
     """A published version. `uri` is the root of its table or branch."""
 
     def __init__(self, uri: str, store: ObjectStore, file: ManifestFile, options: Mapping[str, str]) -> None:
@@ -58,14 +58,14 @@ class StoredVersion:
         return files.deleted_rows(self.manifest, fragment)
 
 
-def read_stored(name: str, uri: str, version: int, options: Mapping[str, str]) -> StoredVersion:
+def read_stored(name: str, uri: str, version: int, options: Mapping[str, str]) -> PublishedVersion:
     """Read the manifest of a version.
 
     Raises `VersionGone` if there is none, and `InvalidCall` if it cannot be read; `name` begins their messages.
     """
     store = open_store(uri, options)
     try:
-        return StoredVersion(uri, store, read_version(store, "", version)[1], options)
+        return PublishedVersion(uri, store, read_version(store, "", version)[1], options)
     except ReferenceNotFound as error:
         raise VersionGone(f"{name}: version {version} was cleaned up before its changes were read") from error
     except LanceCoreError as error:
