@@ -77,6 +77,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
             "ListTableBranches",
             "DescribeTransaction",
             "QueryTable",
+            "ReadTableChanges",
             "CountTableRows",
             "ExplainTableQueryPlan",
             "AnalyzeTableQueryPlan",
