@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
+from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
+_SPREAD = 0.25
 _ILL_FORMED = (KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -484,8 +486,8 @@ class CatalogAccess:
         """Send one batch: all operations or none are committed.
 
         The same request is sent again under the same key while its outcome is unknown, while it cannot be sent, and
-        while the catalog answers that it is unavailable and nothing was done. The key keeps the catalog from applying
-        it twice.
+        while the catalog answers that it is unavailable, or that the caller has too much under way, and nothing was
+        done. The key keeps the catalog from applying it twice.
 
         Args:
             operations: Operations of the batch.
@@ -542,7 +544,7 @@ class CatalogAccess:
 
         last = Retrying(
             stop=stop_after_attempt(self._retries + 1),
-            wait=wait_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
+            wait=_pause_after,
             retry=retry_if_result(_worth_repeating),
             retry_error_callback=lambda state: state.outcome.result() if state.outcome is not None else None,
         )(send)
@@ -568,6 +570,25 @@ class _Parsed(Generic[T]):
     """A change that was made, and what was read in the response."""
 
     value: T
+
+
+_BACKOFF = wait_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE)
+
+
+def pause(state: RetryCallState, retry_after: int | None) -> float:
+    """Seconds until a request is sent again: a backoff, or what the server says, if that is short.
+
+    Callers that were refused together do not come again together.
+    """
+    if retry_after is None or retry_after > _LONGEST_PAUSE:
+        return _BACKOFF(state)
+    return max(_BACKOFF(state), retry_after) * random.uniform(1, 1 + _SPREAD)  # noqa: S311
+
+
+def _pause_after(state: RetryCallState) -> float:
+    reply = state.outcome.result() if state.outcome is not None else None
+    error = reply.error if isinstance(reply, ChangeRejected) else None
+    return pause(state, error.retry_after if isinstance(error, CatalogUnavailable) else None)
 
 
 def _worth_repeating(reply: object) -> bool:

@@ -144,7 +144,12 @@ class CatalogUnavailable(CommitRejected):
     """The catalog cannot serve the request for now (codes 17 and 21), and nothing was done.
 
     For a batch it is raised after the last retry. Running the block again later can succeed.
+
+    Attributes:
+        retry_after: Seconds after which the server wants to be asked again, None if it has not said it.
     """
+
+    retry_after: int | None = None
 
 
 class CommitConflict(CommitRejected):

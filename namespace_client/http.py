@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 
-from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply
+from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply, pause
 from namespace_client.connections import TokenProvider
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import AccessRefused, CatalogClosed, CatalogUnreachable, ClientError, InvalidCall
+from namespace_client.errors import (
+    AccessRefused,
+    CatalogClosed,
+    CatalogUnavailable,
+    CatalogUnreachable,
+    ClientError,
+    CommitRejected,
+    InvalidCall,
+)
 from namespace_client.routes import Method, http_request
 from namespace_client.tracing import trace_context
 from namespace_client.wire import NOTHING_DONE, access_refused, change_refused, refused, with_outcome
@@ -29,11 +37,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LONGEST_WAIT: Final = 60
+_READS: Final = 5
+"""How often a read is sent while its caller has too much under way."""
 _SUCCESS: Final = range(200, 300)
 _VERSION: Final = "x-lance-catalog-version"
 _KEY: Final = "Idempotency-Key"
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _TWICE: Final = Retrying(stop=stop_after_attempt(2), retry=retry_if_exception_type(httpx.TransportError), reraise=True)
+
+
+_SOON: Final = 2
+"""Seconds for which a read waits, at most, when its caller has too much under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +58,18 @@ class HttpResponse:
         status: HTTP status.
         body: The JSON object of the response, empty for an empty response, None for anything else.
         catalog_version: The catalog version that it is from, if it says so.
+        retry_after: Seconds after which the request may be repeated, if it says so.
     """
 
     status: int
     body: Json | None
     catalog_version: int | None
+    retry_after: int | None = None
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the caller had too much under way: nothing was done, and the request may soon be repeated."""
+        return self.status == httpx.codes.TOO_MANY_REQUESTS and 0 < (self.retry_after or 0) <= _SOON
 
     @property
     def result(self) -> Json | None:
@@ -61,6 +82,22 @@ class HttpResponse:
         if self.status in _SUCCESS or self.body is None or not isinstance(self.body.get("code"), int):
             return None
         return with_outcome(self.body, self.status)
+
+
+def _last_answer(state: RetryCallState) -> Any:
+    return state.outcome.result() if state.outcome is not None else None
+
+
+def _pause_of_read(state: RetryCallState) -> float:
+    return pause(state, _last_answer(state).retry_after)
+
+
+_UNTHROTTLED: Final = Retrying(
+    stop=stop_after_attempt(_READS),
+    wait=_pause_of_read,
+    retry=retry_if_result(lambda response: response.is_throttled),
+    retry_error_callback=_last_answer,
+)
 
 
 class _ProvidedToken(httpx.Auth):
@@ -160,6 +197,8 @@ class HttpClient:
     ) -> Json:
         """Send a read, and once more if the connection fails: the server may close idle ones.
 
+        While the server answers that the caller has too much under way it is sent again, some times.
+
         Args:
             method: HTTP method of the route.
             path: Path of the route.
@@ -178,7 +217,9 @@ class HttpClient:
         """
         headers = {} if at is None else {_VERSION: str(at)}
         try:
-            response = _TWICE(self.send, method, path, body, parameters=parameters, headers=headers)
+            response: HttpResponse = _UNTHROTTLED(
+                _TWICE, self.send, method, path, body, parameters=parameters, headers=headers
+            )
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
         return self._result(response, path)
@@ -187,7 +228,7 @@ class HttpClient:
         """The body of a success. Raises as `ask` does."""
         if (found := response.error) is not None:
             text, code, failures, _detail = _fields(found)
-            raise refused(text, code, failures, response.status)
+            raise _in(refused(text, code, failures, response.status), response)
         if response.result is None:
             denied = access_refused(self.url, response.status)
             if denied is not None:
@@ -235,7 +276,13 @@ class HttpClient:
         sent = {**trace_context(), **(headers or {})}
         response = self._client.request(method, path, json=content, params=parameters, headers=sent)
         version = response.headers.get(_VERSION, "")
-        return HttpResponse(response.status_code, _json_object(response), int(version) if version.isdecimal() else None)
+        after = response.headers.get("retry-after", "")
+        return HttpResponse(
+            response.status_code,
+            _json_object(response),
+            int(version) if version.isdecimal() else None,
+            int(after) if after.isdecimal() else None,
+        )
 
     def _require_open(self, method: Method, path: str) -> None:
         if self._client.is_closed:
@@ -292,7 +339,7 @@ class HttpBackend:
         text, code, failures, detail = _fields(found)
         if found["outcome"] != NOTHING_DONE:
             return ChangeUnknown(f"{text} (code {code})", detail)
-        return ChangeRejected(change_refused(operation, text, code, failures, response.status))
+        return ChangeRejected(_in(change_refused(operation, text, code, failures, response.status), response))
 
 
 class CatalogServer(CatalogAccess):
@@ -323,6 +370,13 @@ class CatalogServer(CatalogAccess):
         self.url = url
         self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca, provider=provider)
         super().__init__(HttpBackend(self.client), retries=retries)
+
+
+def _in(error: CommitRejected | AccessRefused, response: HttpResponse) -> CommitRejected | AccessRefused:
+    """The error, with what the response says of a repetition."""
+    if isinstance(error, CatalogUnavailable):
+        error.retry_after = response.retry_after
+    return error
 
 
 def _trust(ca: str) -> ssl.SSLContext:

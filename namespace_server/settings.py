@@ -49,7 +49,7 @@ from namespace_server.setting_types import (
     parse_list,
     plain_keys,
 )
-from namespace_server.workers.process_pool import RELIEF
+from namespace_server.workers.process_pool import RELIEF, part_of_one
 
 
 class Settings(BaseSettings):
@@ -257,6 +257,30 @@ class Settings(BaseSettings):
         description="Most streams of events, and long polls for events, that are open at once; further ones are "
         "answered 429. Each has a connection.",
     )
+    max_requests_per_principal: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Most requests of one principal that are under way at one time, streams of events among them; "
+        "further ones are answered 429 with `Retry-After`. 0: any number; `max_connections` bounds them. Requests "
+        "without a key are of one principal, here and below.",
+    )
+    max_changes_per_principal: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Most changes of the catalog of one principal that wait for their commit; further ones are "
+        "answered 429 with `Retry-After`, before their body is read. 0: three quarters of `queue_capacity`, and any "
+        "number without a key.",
+    )
+    max_upload_bytes_per_principal: int = Field(
+        default=0,
+        ge=0,
+        description="Most bytes of the bodies that one principal sends at one time, with rows that wait for a process "
+        "or are worked on; bodies of up to 64 KiB of JSON do not count. Further ones are answered 429 with "
+        "`Retry-After`, before they are read if they state their length, and one that is longer by itself 413. 0: "
+        "three quarters of `max_spool_bytes`, or `max_rows_bytes` if that is more, and any number without a key.",
+    )
     change_workers: int = Field(
         default=DataLimits().change_workers,
         gt=0,
@@ -433,6 +457,11 @@ class Settings(BaseSettings):
             body_timeout=self.body_timeout,
             queue_capacity=self.queue_capacity,
             event_streams=self.max_event_streams,
+            principal_requests=self.max_requests_per_principal,
+            principal_changes=self.max_changes_per_principal
+            or (part_of_one(self.queue_capacity) if self.guarded else 0),
+            principal_upload=self.max_upload_bytes_per_principal
+            or (max(part_of_one(self.max_spool_bytes), self.max_rows_bytes) if self.guarded else 0),
             data=DataLimits(
                 change_workers=self.change_workers,
                 read_workers=self.read_workers,

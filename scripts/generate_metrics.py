@@ -40,7 +40,9 @@ def example_metrics() -> ServerMetrics:
     metrics.garbage_collection(GcRun(True, 1.0))
     catalog = CatalogFigures(1, 1.0, 1.0, 0.0, 0.0, 1, {"table": 1}, 0, 0, {"responses": CacheState(0, 0, 0)}, 0.0, 1.0)
     jobs = {"recovery": JobState(runs=1, ended_at=1.0)}
-    metrics.watch(lambda: ServerState(catalog, pools={"change": PoolState(0, 0, 0, 0)}, jobs=jobs))
+    over_limits = {"max_requests_per_principal": 0}
+    pools = {"change": PoolState(0, 0, 0, 0)}
+    metrics.watch(lambda: ServerState(catalog, over_limits=over_limits, pools=pools, jobs=jobs))
     return metrics
 
 

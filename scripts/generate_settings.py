@@ -59,6 +59,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "max_operations",
         "queue_capacity",
         "max_event_streams",
+        "max_requests_per_principal",
+        "max_changes_per_principal",
+        "max_upload_bytes_per_principal",
     ),
     "Timeouts": ("body_timeout", "idle_timeout", "shutdown_timeout"),
     "Operations on rows": (

@@ -294,12 +294,18 @@ class ServerState:
     While it takes no changes it is `read_only`.
 
     `catalog` is None while no version of the catalog was read. `event_streams` are the streams of events and long polls
-    that are open, `events_sent` the events that were sent since the start.
+    that are open, `events_sent` the events that were sent since the start. `principals` are those that sent changes
+    within the last minute, `held_back` the changes that wait because of what their principal has had already, and
+    `over_limits` the requests that were refused since the start because of what their principal had under way, by
+    setting.
     """
 
     catalog: CatalogFigures | None = None
     queued: int = 0
     queue_capacity: int = 0
+    principals: int = 0
+    held_back: int = 0
+    over_limits: Mapping[str, int] = field(default_factory=dict)
     read_only: bool = False
     pools: Mapping[str, PoolState] = field(default_factory=dict)
     jobs: Mapping[str, JobState] = field(default_factory=dict)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
 from namespace_server.access.subjects import Privilege, Subject
@@ -35,6 +34,7 @@ from namespace_server.rest.blob_pieces import PieceSpace
 from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
+from namespace_server.throttling import LimitReached
 from namespace_server.workers.change_pool import ChangePool, Rows
 from namespace_server.workers.process_pool import part_of_one
 from namespace_server.workers.read_pool import ReadPool
@@ -49,6 +49,8 @@ T = TypeVar("T")
 
 _FINDING: Final = 32
 """Threads that find tables of a remote catalog."""
+
+_WAITING: Final = "max_waiting_work"
 
 _UNWATCHED: Final = 0.1
 """Seconds after which it is worth while to watch whether the client of a request is there."""
@@ -115,7 +117,7 @@ class DataService:
     """Operations on rows of one catalog. Belongs to one event loop.
 
     Changes and reads have worker processes of their own, so that a long insert keeps no query waiting. What cannot
-    begin waits; if too many wait, the next is refused (`ThrottlingError`, 21).
+    begin waits; if too many wait, the next is refused (`LimitReached`, 21).
     """
 
     def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
@@ -287,13 +289,13 @@ class DataService:
         return find() if self._catalog.local else await self._finding.run(find)
 
     def _admit(self, principal: str | None) -> None:
-        """Raise `ThrottlingError` if as many changes as may wait are under way, or three quarters of one principal."""
+        """Raise `LimitReached` if as many changes as may wait are under way, or three quarters of one principal."""
         found, most = len(self._under_way), self._limits.change_workers + self._limits.waiting
         if found >= most:
-            raise ThrottlingError(f"{found} changes of rows wait already; nothing was done, try again")
+            raise LimitReached(_WAITING, most, "changes of rows that wait or are done", found + 1)
         own = self._under_way.of(principal)
         if principal is not None and own >= part_of_one(most):
-            raise ThrottlingError(f"{own} changes of rows of this principal wait already; nothing was done, try again")
+            raise LimitReached(_WAITING, part_of_one(most), "changes of rows of one principal", own + 1)
 
     async def _with_rows(
         self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody, principal: str | None
@@ -431,7 +433,7 @@ class _BoundedThreads:
 
     async def run(self, work: Callable[[], T]) -> T:
         if self._admitted >= self._capacity:
-            raise ThrottlingError(f"{self._admitted} operations on rows wait already; nothing was done, try again")
+            raise LimitReached(_WAITING, self._capacity, "operations on rows that wait", self._admitted + 1)
         self._admitted += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)

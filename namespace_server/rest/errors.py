@@ -30,6 +30,7 @@ from namespace_server.outcomes import NOTHING_DONE, Outcome, outcome_of
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.principals import TokenNotJudged, TokenRefused
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
+from namespace_server.throttling import LimitReached
 
 _log = logging.getLogger(__name__)
 
@@ -269,7 +270,7 @@ def render_error(
         headers.append((b"www-authenticate", b'Bearer error="invalid_token"'))
     elif isinstance(answered, UnauthenticatedError):
         headers.append((b"www-authenticate", b"Bearer"))
-    elif isinstance(answered, ServerReadOnly | TokenNotJudged | TooManyWrongKeys):
+    elif isinstance(answered, LimitReached | ServerReadOnly | TokenNotJudged | TooManyWrongKeys):
         headers.append((b"retry-after", b"%d" % answered.retry_after))
     elif isinstance(answered, RangeNotSatisfiable):
         headers += answered.headers

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from lance_namespace.errors import ThrottlingError
+from namespace_server.throttling import LimitReached
 
 _log = logging.getLogger(__name__)
 
@@ -42,9 +42,9 @@ class EventStreams:
 
     @contextmanager
     def admitted(self) -> Iterator[asyncio.Event]:
-        """Within, one more is open; gives what is set when it has to end. Raises `ThrottlingError` (21) if not."""
+        """Within, one more is open; gives what is set when it has to end. Raises `LimitReached` (21) if not."""
         if self.open >= self._most:
-            raise ThrottlingError(f"{self.open} streams of events are open already, the most of this server; try again")
+            raise LimitReached("max_event_streams", self._most, "streams of events, and waits for them,", self.open + 1)
         self.open += 1
         try:
             yield self._ended

@@ -53,6 +53,7 @@ from namespace_server.rest.request.ids import (
 )
 from namespace_server.rest.request.rows import RowsBody
 from namespace_server.rest.service import CatalogService
+from namespace_server.throttling import Upload
 from table_data.requests.table_requests import TableRequest
 
 R = TypeVar("R")
@@ -195,7 +196,10 @@ class Exchange:
         """The bytes of a JSON body; at most those of a read by default. Raises as `BodyReader.read`."""
         check_media_type(self.headers)
         bound = self.service.limits.read_body if limit is None else limit
-        return await self.service.bodies.read(self.receive, self.headers, bound)
+        return await self.service.bodies.read(self.receive, self.headers, bound, self._upload())
+
+    def _upload(self) -> Upload:
+        return Upload(self.service.uploads, self.principal)
 
     async def route(self, query: Mapping[str, str], body: bytes = b"") -> Id:
         """The id in the path, below the place of the request.
@@ -290,7 +294,7 @@ class Exchange:
         """
         check_arrow(self.headers)
         given, parameters = query.parse(self.scope["query_string"])
-        body = RowsBody(self.receive, self.headers, digested=IDEMPOTENCY_KEY in self.headers)
+        body = RowsBody(self.receive, self.headers, digested=IDEMPOTENCY_KEY in self.headers, upload=self._upload())
         # The parameters have the names and the types of the fields of the request.
         request = cast("TableRequest", {**parameters, "id": self.place.absolute(await self.route(given))})
         return RowsRequest(request, body)

@@ -100,7 +100,7 @@ class FairQueue(Generic[T]):
 
     @property
     def held_back(self) -> int:
-        """The number of changes that wait because of what their principal has taken already."""
+        """The number of changes that wait because of what their principal has taken already. For any thread."""
         if not self.is_shared:
             return 0
         return sum(len(line.waiting) for line in list(self._order) if not self._may_take(line))
@@ -198,7 +198,7 @@ class FairQueue(Generic[T]):
         """Whether another principal has a change with the committer, or one that it may take."""
         if self._holding > bool(line.held):
             return True
-        return any(other is not line and other.due <= self._level for other in self._order)
+        return any(other is not line and other.due <= self._level for other in list(self._order))
 
     def _forget(self) -> None:
         """Forget the principals that are not present any more."""

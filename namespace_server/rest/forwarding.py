@@ -12,6 +12,7 @@ correctness:
   key is looked up in the catalog before it is committed here, and again after each lost slot.
 * A change that the other server may commit yet is not refused here: its outcome is unknown then. A failure of that
   server that says that nothing was done leaves nothing open.
+* A refusal because of what the principal has under way at that server is passed on to the client, which tries again.
 * It goes with the credentials of its client, and is never forwarded a second time: the server that receives it commits
   it, or refuses it (421) if another one commits.
 
@@ -31,7 +32,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
@@ -64,6 +65,7 @@ from namespace_server.rest.header_names import (
     PEER_RESPONSE,
 )
 from namespace_server.rest.origins import read_origin, write_origin
+from namespace_server.throttling import OF_PRINCIPALS
 
 _log = logging.getLogger(__name__)
 
@@ -192,12 +194,15 @@ class Forwarding:
         if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:  # it saw another one commit
             self._peers.forget(peer)
             return "undecided", before
+        if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS and _error_of(answer).get("detail") in OF_PRINCIPALS:
+            self._peers.saw(peer)  # committed here, what its principal sends would be bounded by no server
+            return "answered", replace(before, answer=answer)
         fails = answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
         if fails or answer.status_code in _UNDECIDED:
             do_not_forward = answer.status_code in _CLIENT_ERRORS
             if not do_not_forward:
                 self._avoid(peer, f"status {answer.status_code}")
-            may_still_commit = before.may_still_commit or (fails and not _says_nothing_done(bytes(answer.body)))
+            may_still_commit = before.may_still_commit or (fails and _error_of(answer).get("outcome") != NOTHING_DONE)
             return "undecided", replace(before, may_still_commit=may_still_commit, do_not_forward=do_not_forward)
         self._peers.saw(peer)
         return "answered", replace(before, answer=answer)
@@ -287,10 +292,10 @@ class Forwarding:
             )
 
 
-def _says_nothing_done(body: bytes) -> bool:
-    """Whether an error answer says that nothing was done. A server of the release before does not say it."""
+def _error_of(answer: Response) -> Mapping[str, Any]:
+    """The fields of an error answer, if it is one. That of a server of the release before has no outcome."""
     try:
-        error = orjson.loads(body)
+        error = orjson.loads(answer.body)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(error, dict) and error.get("outcome") == NOTHING_DONE
+        return {}
+    return error if isinstance(error, dict) else {}

@@ -168,7 +168,17 @@ class Commit:
                 committed = await service.with_storage_options(committed)
             return success(service, _relative(committed, place))
 
-        return answer
+        return _counted(answer)
+
+
+def _counted(answer: Handler) -> Handler:
+    """The handler of a change of the catalog, which its principal has under way until it is answered."""
+
+    async def counted(exchange: Exchange) -> Response:
+        with exchange.service.changes.holding(exchange.principal):
+            return await answer(exchange)
+
+    return counted
 
 
 def _relative(answer: Answer, place: IdScope) -> Answer:
@@ -198,7 +208,7 @@ class Change:
             with service.bodies.hold(body.size):
                 return success(service, _relative(await service.change(operation, body, caller), exchange.place))
 
-        return answer
+        return _counted(answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,18 @@ class Router:
         self._paths = re.compile("|".join(_pattern(route.path) for route, _ in self._fast))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request. It counts as one of its principal from when that is known until it is answered."""
+        requests = self._service.requests
+        if not requests.most:
+            await self._answer(scope, receive, send)
+            return
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            if "counted" in scope:
+                requests.give_back(*scope["counted"])
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = self._paths.fullmatch(scope["path"])
         if found is None or found.lastindex is None:
             await self._api(scope, receive, send)
@@ -126,9 +137,14 @@ class Router:
         """The exchange of a request. One whose token needs newer keys of its issuer waits for them."""
         for _ in range(2):
             try:
-                return Exchange(scope, receive, self._service, route.path, segments, public=route.public)
+                exchange = Exchange(scope, receive, self._service, route.path, segments, public=route.public)
             except KeysNeeded as needed:
                 await needed.look()
+            else:
+                if self._service.requests.most and not route.public:
+                    self._service.requests.take(exchange.principal)
+                    scope["counted"] = (exchange.principal,)
+                return exchange
         raise TokenNotJudged(1)
 
 

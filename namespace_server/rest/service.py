@@ -41,6 +41,7 @@ from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBo
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.ids import Id, IdScope
 from namespace_server.rest.request.limits import RequestLimits
+from namespace_server.throttling import CHANGES, REQUESTS, UPLOADS, PrincipalLimit
 from table_data.batch_operations import StagedOperation
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ class CatalogService:
         if metrics is not None:
             metrics.watch(self.state)
         self.bodies = BodyReader(self.limits)
+        self.requests = PrincipalLimit(REQUESTS, self.limits.principal_requests, "requests")
+        self.changes = PrincipalLimit(CHANGES, self.limits.principal_changes, "changes")
+        self.uploads = PrincipalLimit(UPLOADS, self.limits.principal_upload, "bytes of bodies")
         # One worker is enough where promotion is a link. On remote stores one flips, some promote what was flipped
         # before, and the others bring what arrives meanwhile.
         workers, wait, share = (
@@ -146,6 +150,9 @@ class CatalogService:
             read_only=self.read_only.is_on(),
             queued=self.commits.accepted,
             queue_capacity=self.limits.queue_capacity,
+            principals=self.commits.principals,
+            held_back=self.commits.held_back,
+            over_limits={limit.setting: limit.refused for limit in (self.requests, self.changes, self.uploads)},
             pools={} if self._data is None else self._data.pools,
             jobs=self.namespace.background.states(),
             event_streams=self.events.open,

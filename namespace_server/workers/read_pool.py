@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-from lance_namespace.errors import ThrottlingError
-
 from namespace_server.observability.observation import SILENT, Observer
+from namespace_server.throttling import LimitReached
 from namespace_server.workers.pipes import CHUNK, PipeEnd
 from namespace_server.workers.process_pool import ProcessPool, part_of_one
 from namespace_server.workers.protocol import Message
@@ -21,6 +20,7 @@ from table_data.errors import WorkFailed
 from table_data.jobs.job import Job
 
 _DISK: Final = 1 << 30
+_WAITING: Final = "max_waiting_work"
 
 
 class ReadPool(ProcessPool):
@@ -95,13 +95,13 @@ class ReadPool(ProcessPool):
             answer.close()
 
     def _check_waiting(self, principal: str | None) -> None:
-        """Raise `ThrottlingError` if as many reads wait as may, or three quarters of these are of one principal."""
+        """Raise `LimitReached` if as many reads wait as may, or three quarters of these are of one principal."""
         waiting, _ = self._shares.waiting_jobs
         if waiting >= self._limit:
-            raise ThrottlingError(f"{waiting} reads of rows wait already; nothing was done, try again")
+            raise LimitReached(_WAITING, self._limit, "reads of rows that wait", waiting + 1)
         own = self._shares.waiting(principal)
-        if principal is not None and own >= part_of_one(self._limit):
-            raise ThrottlingError(f"{own} reads of rows of this principal wait already; nothing was done, try again")
+        if principal is not None and own >= (part := part_of_one(self._limit)):
+            raise LimitReached(_WAITING, part, "reads of rows of one principal that wait", own + 1)
 
 
 class ReadRows:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
 import pytest
+import tenacity.nap
 
-from namespace_client import CatalogClosed, CatalogUnreachable, CommitRejected
+from namespace_client import CatalogClosed, CatalogUnavailable, CatalogUnreachable, CommitRejected
 from namespace_client.http import CatalogServer, HttpClient
 from spark_catalog.sql.catalog_requests import CatalogRequests
 from spark_catalog.sql.errors import NoSuchTable, SqlError
@@ -43,6 +46,72 @@ def test_a_change_whose_response_is_lost_is_sent_again_under_its_key(scene: Scen
     assert first == second
     assert proxy.keys != [first]
     assert scene.ids("v") == [1]
+
+
+@contextmanager
+def throttling(times: int, retry_after: int) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """A server that refuses so many requests since the caller has too much under way; what it was asked, by which key.
+
+    It answers all others alike: a response to each request that the tests send.
+    """
+    asked: list[tuple[str, str | None]] = []
+    refused = {"error": "max_requests_per_principal: …", "code": 21, "outcome": "nothing_done", "detail": "…"}
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers.get("content-length") or 0))
+        asked.append((request.path, request.headers.get("idempotency-key")))
+        is_over = len(asked) <= times
+        body = json.dumps(refused if is_over else {"root": "/c", "version": 3, "results": []}).encode()
+        request.send_response(429 if is_over else 200)
+        if is_over:
+            request.send_header("retry-after", str(retry_after))
+        request.send_header("content-length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    with listen(answer) as url:
+        yield url, asked
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that were slept between two requests; nothing sleeps."""
+    found: list[float] = []
+    monkeypatch.setattr(tenacity.nap.time, "sleep", found.append)
+    return found
+
+
+def test_what_is_refused_because_of_other_requests_of_the_caller_is_sent_again(pauses: list[float]) -> None:
+    with throttling(3, 1) as (url, asked), CatalogServer(url) as server:
+        assert server.state().version == 3
+        assert len(asked) == 4
+        asked.clear()
+        assert server.commit([], idempotency_key="k", message=None).tables == ()
+    assert asked == [("/v1/table/batch-commit", "k")] * 4
+    assert len(pauses) == 6
+    assert all(1 <= pause <= 1.25 * 1.01 for pause in pauses)
+    assert len(set(pauses)) == 6  # callers that were refused together do not come again together
+
+
+def test_the_last_refusal_is_raised_and_says_when_to_come_again(pauses: list[float]) -> None:
+    with throttling(100, 1) as (url, asked), CatalogServer(url, retries=2) as server:
+        with pytest.raises(CatalogUnavailable) as of_read:
+            server.state()
+        assert len(asked) == 5
+        with pytest.raises(CatalogUnavailable) as of_change:
+            server.commit([], idempotency_key="k", message=None)
+        assert len(asked) == 5 + 3
+    assert {(error.value.code, error.value.status, error.value.retry_after) for error in (of_read, of_change)} == {
+        (21, 429, 1)
+    }
+
+
+def test_a_read_does_not_wait_for_long(pauses: list[float]) -> None:
+    with throttling(100, 60) as (url, asked), CatalogServer(url) as server:
+        with pytest.raises(CatalogUnavailable) as refused:
+            server.state()
+        assert refused.value.retry_after == 60
+    assert (len(asked), pauses) == (1, [])
 
 
 def test_a_closed_client_sends_nothing() -> None:

@@ -170,7 +170,10 @@ def test_too_many_that_wait_are_refused_and_the_others_have_their_turns(ten: Tab
         async with held(pool, ten):
             waiting = [asyncio.ensure_future(pool.value(COUNT, ten)) for _ in range(3)]
             await asyncio.sleep(0)
-            with pytest.raises(ThrottlingError, match="3 reads of rows wait already"):
+            with pytest.raises(
+                ThrottlingError,
+                match="max_waiting_work: expected at most 3 reads of rows that wait at one time, found 4",
+            ):
                 await pool.value(COUNT, ten)
             waiting[1].cancel()
         assert await waiting[0] == await waiting[2] == 10

@@ -201,6 +201,7 @@ class RunningServer:
     """An application behind granian, in a thread of this process."""
 
     def __init__(self, app: Application, options: ServingOptions | None = None) -> None:
+        self.service = app.service
         self._server = Server(app, options or ServingOptions(port=0))
         self.url = self._server.url
         self.port = int(self.url.rpartition(":")[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import socket
@@ -33,7 +34,10 @@ from namespace_server.observability.observation import SILENT, ForwardingOutcome
 from namespace_server.rest import forwarding
 from namespace_server.rest.forwarding import Forwarding
 from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.request.limits import RequestLimits
+from namespace_server.rest.service import CatalogService
 from namespace_server.settings import load_settings
+from namespace_server.throttling import OF_PRINCIPALS
 from tests.listener import listen
 from tests.lossy_proxy import serve_lossily
 from tests.running import serving
@@ -74,6 +78,7 @@ class Served:
     url: str
     headers: Mapping[str, str]
     outcomes: list[str]
+    service: CatalogService
 
     def create(self, name: str, key: str | None = None) -> httpx.Response:
         """A batch that declares a table."""
@@ -104,15 +109,18 @@ class Served:
 
 
 @contextmanager
-def served(root: Path, url: str, keys: Mapping[str, str], secret: PeerSecret = SECRET) -> Iterator[Served]:
+def served(
+    root: Path, url: str, keys: Mapping[str, str], secret: PeerSecret = SECRET, limits: RequestLimits | None = None
+) -> Iterator[Served]:
     """A server of `root` that says its URL is `url`."""
     namespace = DirectoryNamespace(root=str(root), durability="none")
     this = Peer(f"process-of-{url}", url)
     outcomes = Outcomes()
     forwarding = Forwarding(this, secret, namespace.catalog.table.peers, observer=outcomes)
     headers = {"x-api-key": "key-of-ann"} if keys else {}
-    with serving(create_app(namespace, Authenticator(keys), forwarding=forwarding)) as at:
-        yield Served(namespace, this, at, headers, outcomes.found)
+    app = create_app(namespace, Authenticator(keys), limits=limits, forwarding=forwarding)
+    with serving(app) as at:
+        yield Served(namespace, this, at, headers, outcomes.found, app.service)
 
 
 @pytest.fixture(autouse=True)
@@ -630,6 +638,51 @@ def test_what_is_no_verdict_is_not_passed_on(tmp_path: Path, status: int) -> Non
         assert server.create("b").status_code == 200
         is_avoided = status in {429, 500, 503}
         assert server.outcomes == ["undecided"] * (1 if is_avoided else 2)
+
+
+@pytest.mark.parametrize("limit", sorted(OF_PRINCIPALS))
+def test_a_refusal_of_what_a_principal_has_under_way_is_passed_on(
+    tmp_path: Path, limit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Committed here, it would be bounded by nobody. The other server is well, and what others send goes there."""
+    error = {"error": f"{limit}: expected less", "code": 21, "outcome": "nothing_done", "detail": limit}
+
+    def answer(request: BaseHTTPRequestHandler, _: bytes) -> None:
+        say(request, 429, body=json.dumps(error).encode(), **{"retry-after": "1"})
+
+    with listen_alive(answer) as other, last(tmp_path) as server, caplog.at_level(logging.WARNING):
+        for name in "ab":
+            server.sees(Peer("i", other))
+            refused = server.create(name)
+            assert (refused.status_code, refused.json(), refused.headers["retry-after"]) == (429, error, "1")
+        assert server.outcomes == ["answered", "answered"]
+        assert server.namespace.newest().version == 0
+    assert caplog.messages == []
+
+
+def test_a_change_that_is_handed_on_counts_for_its_principal_where_it_is_committed(tmp_path: Path) -> None:
+    """A principal that has as many changes at one server as it may is refused by the other one as well."""
+    keys = {"key-of-ann": "ann", "key-of-bob": "bob"}
+    limits = RequestLimits(principal_changes=1)
+    with (
+        served(tmp_path / "root", "http://first", keys, DISTRUST, limits) as first,
+        served(tmp_path / "root", LAST, keys) as second,
+    ):
+        first.service.changes.take("ann")  # a change that it has there
+        for _ in range(2):
+            second.sees(at(first))
+            refused = second.create("a")
+            assert (refused.status_code, refused.json()["detail"]) == (429, "max_changes_per_principal")
+        second.sees(at(first))
+        batch = {"operations": [{"declare_table": {"id": ["b"]}}]}
+        other = httpx.post(f"{second.url}/v1/table/batch-commit", json=batch, headers={"x-api-key": "key-of-bob"})
+        assert other.status_code == 200
+        assert second.committed_by() == first.peer
+        first.service.changes.give_back("ann")
+        second.sees(at(first))
+        assert second.create("a").status_code == 200
+        assert second.outcomes == ["answered"] * 4
+        assert first.service.commits.principals == 2
 
 
 def test_a_server_that_sees_another_one_commit_is_not_avoided(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -29,6 +29,7 @@ class StateCollector(Collector):
         yield self._gauge(
             "queue_capacity", "Most changes that may be accepted and not yet answered.", state.queue_capacity
         )
+        yield from self._fairness(state)
         yield self._gauge(
             "event_streams", "Streams of events, and long polls for events, that are open.", state.event_streams
         )
@@ -42,6 +43,24 @@ class StateCollector(Collector):
         yield from self._jobs(state.jobs)
         if state.catalog is not None:
             yield from self._catalog(state.catalog)
+
+    def _fairness(self, state: ServerState) -> Iterable[Metric]:
+        yield self._gauge(
+            "committing_principals", "Principals that sent changes within the last minute.", state.principals
+        )
+        yield self._gauge(
+            "held_back_changes",
+            "Changes that wait because their principal has its share of the flips, while others commit.",
+            state.held_back,
+        )
+        refused = CounterMetricFamily(
+            f"{self._prefix}over_limit_requests",
+            "Requests that were refused because of what their principal had under way, by the setting that bounds it.",
+            labels=["limit"],
+        )
+        for setting, number in state.over_limits.items():
+            refused.add_metric([setting], number)
+        yield refused
 
     def _pools(self, state: ServerState) -> Iterable[Metric]:
         workers = self._family("workers", "Worker processes by pool and state.", "pool", "state")

@@ -17,6 +17,7 @@ from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.errors import BodyTooLarge, ChunksBroken, ClientDisconnected, RequestTimeout
 from namespace_server.rest.request.headers import Headers, declared_length, has_no_body
 from namespace_server.rest.request.limits import RequestLimits
+from namespace_server.throttling import UPLOADS, PrincipalLimit, Upload
 
 JsonObject = dict[str, object]
 R = TypeVar("R")
@@ -28,6 +29,8 @@ _ROWS = (b"application/vnd.apache.arrow", b"application/octet-stream")
 
 _BUFFERED_FROM = 64 << 10
 """Smaller bodies do not count against the bound on all of them: connections are bounded too."""
+
+_UNBOUNDED = PrincipalLimit(UPLOADS, 0, "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,12 @@ class BodyReader:
         self._timeout = SharedTimeout(limits.body_timeout)
         self._buffered = 0
 
-    async def read(self, receive: Receive, headers: Headers, limit: int) -> bytes:
-        """The body of one request.
+    async def read(self, receive: Receive, headers: Headers, limit: int, upload: Upload | None = None) -> bytes:
+        """The body of one request, which counts as this upload until it has ended; one above 64 KiB, as for `hold`.
 
         Raises:
-            BodyTooLarge: it is longer than `limit` bytes.
+            BodyTooLarge: it is longer than `limit` bytes, or than all uploads of its principal may be.
+            LimitReached: it is more than its principal may have under way, beside other bodies.
             RequestTimeout: it did not end within `limits.body_timeout` seconds.
             ServiceUnavailableError: larger bodies fill the memory that is reserved for them.
             ClientDisconnected: the client closed the connection before the end.
@@ -122,6 +126,9 @@ class BodyReader:
             return b""
         if declared is not None and declared > limit:
             raise BodyTooLarge(f"request body: expected at most {limit} bytes, found {declared}")
+        upload = upload or uncounted()
+        if declared is not None and declared > _BUFFERED_FROM:
+            count_upload(upload, declared)
         reserved = 0
         try:
             with self._timeout:
@@ -136,6 +143,7 @@ class BodyReader:
                     _check_length(len(chunks), limit)
                     if len(chunks) > max(reserved, _BUFFERED_FROM):
                         reserved += self._reserve(len(chunks) - reserved)
+                        count_upload(upload, len(chunks))
                     if is_last(message, declared, len(chunks)):
                         return bytes(chunks)
                     message = await receive()
@@ -145,6 +153,7 @@ class BodyReader:
             ) from None
         finally:
             self._buffered -= reserved
+            upload.close()
         raise broken_off(declared)
 
     @contextmanager
@@ -164,6 +173,22 @@ class BodyReader:
             )
         self._buffered += size
         return size
+
+
+def uncounted() -> Upload:
+    """An upload that is not bounded."""
+    return Upload(_UNBOUNDED, None)
+
+
+def count_upload(upload: Upload, length: int) -> None:
+    """Count the bytes of a body that are there, or that it is declared to have, before they are read.
+
+    Raises `LimitReached` if its principal has others under way, and `BodyTooLarge` if it is too long without them: then
+    it is of no use to repeat it.
+    """
+    if upload.most and length > upload.most:
+        raise BodyTooLarge(f"request body: expected at most {upload.most} bytes ({UPLOADS}), found {length} or more")
+    upload.grow(length)
 
 
 def broken_off(declared: int | None) -> ClientDisconnected:

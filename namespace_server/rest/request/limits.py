@@ -45,6 +45,9 @@ class RequestLimits:
     `body_timeout` is the time from the headers of a request to the end of its body. `queue_capacity` bounds the changes
     that were accepted and not yet answered, `event_streams` the streams of events, and long polls for them, that are
     open. `data` bounds the operations on rows.
+
+    `principal_requests`, `principal_changes` and `principal_upload` bound what one principal has under way: requests,
+    changes of the catalog, and bytes of bodies; 0 is no bound.
     """
 
     head: int = 64 << 10
@@ -59,4 +62,7 @@ class RequestLimits:
     body_timeout: float = 60.0
     queue_capacity: int = 4096
     event_streams: int = 128
+    principal_requests: int = 0
+    principal_changes: int = 0
+    principal_upload: int = 0
     data: DataLimits = DataLimits()
