@@ -20,6 +20,7 @@ NAMES = (
     "table_reads",
     "queries",
     "under_load",
+    "fairness",
     "row_writes",
     "beside_rows",
     "mixed_load",

@@ -15,6 +15,7 @@ cli             the command `lance-namespace`
 settings        its settings; their types and sources: `setting_types`, `setting_sources`
 read_only       whether a server takes changes
 outcomes        the outcome that an error states of its request (A3)
+throttling      bounds on what one principal has under way
 answer          the answer of an operation, and JSON that is kept
 durations       a clock, and the texts of durations
 interruption    the effect of Ctrl-C on a command

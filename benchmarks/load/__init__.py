@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,12 +18,16 @@ BINARY = Path(__file__).resolve().parents[2] / ".cache" / "batch_load"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request of connection number `connection`. `body` is Arrow IPC as bytes, or JSON; None sends none."""
+    """One HTTP request of connection number `connection`. `body` is Arrow IPC as bytes, or JSON; None sends none.
+
+    `headers` are added to those of every request.
+    """
 
     connection: int
     method: str
     path: str
     body: object = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ def encode_request(request: Request) -> bytes:
     lines = [f"{request.method} {request.path} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(body)}"]
     if body:
         lines.append(f"content-type: {kind}")
+    lines += [f"{name}: {value}" for name, value in request.headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

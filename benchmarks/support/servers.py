@@ -35,9 +35,13 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 class Connection:
-    """A connection to a server on a loopback port. By the standard library: of the clients it takes the least time."""
+    """A connection to a server on a loopback port. By the standard library: of the clients it takes the least time.
 
-    def __init__(self, port: int) -> None:
+    `headers` are sent with each request.
+    """
+
+    def __init__(self, port: int, headers: Mapping[str, str] | None = None) -> None:
+        self._headers = dict(headers or {})
         self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def __enter__(self) -> Self:
@@ -52,7 +56,8 @@ class Connection:
 
     def send(self, path: str, body: bytes | None, media_type: str = JSON, *, method: str = "POST") -> bytes:
         """Send one request and return the answer. Raises `RuntimeError` unless it is 2xx."""
-        self._http.request(method, path, body, {} if body is None else {"content-type": media_type})
+        kind = {} if body is None else {"content-type": media_type}
+        self._http.request(method, path, body, {**self._headers, **kind})
         response = self._http.getresponse()
         data = response.read()
         if response.status // 100 != 2:

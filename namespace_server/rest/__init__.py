@@ -24,6 +24,7 @@ and answers become bytes.
     forwarding      hands changes to the server that commits
     forwarding_result  the result of forwarding a change
     commit_queue    groups of changes and the threads that commit them
+    fair_queue      which of the waiting changes a group takes, by their principals
     models          pydantic models: our additions to the published ones, query parameters
     responses       headers and bodies of successes
     errors          status and body of every failure

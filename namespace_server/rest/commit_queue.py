@@ -25,7 +25,7 @@ from namespace_server.directory.calls import Call
 from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.observability.observation import RequestTracing
 from namespace_server.outcomes import with_nothing_done
-from namespace_server.rest.fair_queue import FairQueue
+from namespace_server.rest.fair_queue import FairQueue, Group
 from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
@@ -154,6 +154,8 @@ class CommitQueue:
             return
         self._closing, self._wait = False, None
         group = self._waiting.take(self._group)
+        if not group.changes:
+            return
         self._idle -= 1
         self._jobs.put(partial(self._commit_group, loop, group))
         self._gather(loop)
@@ -179,11 +181,11 @@ class CommitQueue:
         while (job := self._jobs.get()) is not None:
             job()
 
-    def _commit_group(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting]) -> None:
-        work = partial(self._results_of, [call for call, _, _ in group])
-        contexts = [context for _, _, context in group if context is not None]
+    def _commit_group(self, loop: asyncio.AbstractEventLoop, taken: Group[_Waiting]) -> None:
+        work = partial(self._results_of, [call for call, _, _ in taken.changes])
+        contexts = [context for _, _, context in taken.changes if context is not None]
         results = self._tracing.commit_together(contexts, work) if self._tracing is not None and contexts else work()
-        loop.call_soon_threadsafe(self._answer, loop, group, results)
+        loop.call_soon_threadsafe(self._answer, loop, taken, results)
 
     def _results_of(self, calls: list[Call[object]]) -> _Results:
         try:
@@ -195,11 +197,11 @@ class CommitQueue:
             _log.exception("a group of %d commits ended without results", len(calls))
         return [BatchUnknown(call.batch_uuid, "the commit ended without a result") for call in calls]
 
-    def _answer(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: _Results) -> None:
+    def _answer(self, loop: asyncio.AbstractEventLoop, taken: Group[_Waiting], results: _Results) -> None:
+        group = taken.changes
         self._accepted -= len(group)
         self._idle += 1
-        for call, _, _ in group:
-            self._waiting.answered(call.principal, call.size)
+        self._waiting.answered(taken)
         if not (self._accepted or self._open):
             self._done.set()
         for (_, waiting, _), result in zip(group, results, strict=True):

@@ -40,6 +40,16 @@ class _Line(Generic[T]):
         self.seen = 0.0
 
 
+class Group(Generic[T]):
+    """Changes that were taken together; `parts` are their operations and their number by principal."""
+
+    __slots__ = ("changes", "parts")
+
+    def __init__(self) -> None:
+        self.changes: list[T] = []
+        self.parts: dict[_Line[T], tuple[int, int]] = {}
+
+
 class FairQueue(Generic[T]):
     """Waiting changes by principal. No I/O; belongs to one thread.
 
@@ -56,12 +66,16 @@ class FairQueue(Generic[T]):
         share: operations of one principal in a group.
         pipelined: whether a principal may have several groups with the committer.
         clock: seconds that never go back.
+
+    Attributes:
+        is_shared: Whether several principals are present.
     """
 
     def __init__(self, share: int, *, pipelined: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._share = share
         self._pipelined = pipelined
         self._clock = clock
+        self.is_shared = False
         self._lines: dict[str | None, _Line[T]] = {}
         self._order: deque[_Line[T]] = deque()  # those with waiting changes, the one that is next first
         self._returning: list[_Line[T]] = []
@@ -79,14 +93,11 @@ class FairQueue(Generic[T]):
         return len(self._lines)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether several principals are present."""
-        return len(self._lines) > 1
-
-    @property
     def is_ready(self) -> bool:
         """Whether `take` has a change to give."""
-        return any(map(self._may_take, self._order))
+        if self.is_shared:
+            return any(map(self._may_take, self._order))
+        return self._length > 0 and (self._pipelined or not self._order[0].held)
 
     @property
     def is_awaited(self) -> bool:
@@ -110,6 +121,7 @@ class FairQueue(Generic[T]):
         line = self._lines.get(principal)
         if line is None:
             line = self._lines[principal] = _Line(principal)
+            self.is_shared = len(self._lines) > 1
         if not line.waiting:
             self._order.append(line)
         line.waiting.append((cost, change))
@@ -121,73 +133,75 @@ class FairQueue(Generic[T]):
             if not line.returning:
                 self._returning.remove(line)
 
-    def take(self, most: int) -> list[T]:
-        """The next group, of at most so many changes; empty if none may be taken now."""
+    def take(self, most: int) -> Group[T]:
+        """The next group, of at most so many changes; of none if none may be taken now."""
         for line in self._returning:
             line.returning = 0
         self._returning.clear()
         if self.is_shared:
             self._forget()
-        candidates = [line for line in self._order if self._may_take(line)]
-        if not candidates:
-            return []
-        return self._take_in_turns(candidates, most) if self.is_shared else self._take_first(candidates[0], most)
+        if not self.is_ready:
+            return Group()
+        return self._take_in_turns(most) if self.is_shared else self._take_first(most)
 
-    def answered(self, principal: str | None, cost: int) -> None:
-        """A change that was taken is answered. Its caller is expected to call again."""
-        line = self._lines[principal]
-        line.held -= cost
-        if not line.held:
-            self._holding -= 1
-        if not line.returning:
-            self._returning.append(line)
-        line.returning += 1
+    def answered(self, group: Group[T]) -> None:
+        """The changes of a group are answered. Their callers are expected to call again."""
+        for line, (cost, number) in group.parts.items():
+            line.held -= cost
+            if not line.held:
+                self._holding -= 1
+            if not line.returning:
+                self._returning.append(line)
+            line.returning += number
 
-    def _take_first(self, line: _Line[T], most: int) -> list[T]:
+    def _take_first(self, most: int) -> Group[T]:
         """Changes of the only principal."""
-        group = [self._pop(line) for _ in range(min(most, len(line.waiting)))]
+        group: Group[T] = Group()
+        [line] = self._order
+        self._move(line, group, min(most, len(line.waiting)))
         if not line.waiting:
             self._order.clear()
         return group
 
-    def _take_in_turns(self, candidates: list[_Line[T]], most: int) -> list[T]:
-        """One change of each candidate after the other, as long as they have something left of their shares."""
+    def _take_in_turns(self, most: int) -> Group[T]:
+        """One change of each principal after the other, as long as they have something left of their shares."""
+        candidates = [line for line in self._order if self._may_take(line)]
         self._level = max(self._level, min(line.due for line in candidates))
-        group: list[T] = []
-        served: dict[_Line[T], int] = {}
+        group: Group[T] = Group()
         turns = deque(line for line in candidates if line.due <= self._level)
-        while turns and len(group) < most:
+        while turns and len(group.changes) < most:
             line = turns.popleft()
             cost = line.waiting[0][0]
             is_large = cost > self._share
-            if (is_large and group) or (line.held and line.held + cost > self._share):
+            if (is_large and group.changes) or (line.held and line.held + cost > self._share):
                 continue
-            group.append(self._pop(line))
-            served[line] = served.get(line, 0) + cost
+            self._move(line, group)
             if is_large:
                 line.due = self._level + cost
                 break
             if line.waiting:
                 turns.append(line)
         else:
-            self._level += max(served.values())
-        others = [line for line in self._order if line not in served]
-        self._order = deque(line for line in (*others, *served) if line.waiting)
+            self._level += max(cost for cost, _ in group.parts.values())
+        others = [line for line in self._order if line not in group.parts]
+        self._order = deque(line for line in (*others, *group.parts) if line.waiting)
         return group
 
-    def _pop(self, line: _Line[T]) -> T:
-        cost, change = line.waiting.popleft()
+    def _move(self, line: _Line[T], group: Group[T], number: int = 1) -> None:
+        """Move the first changes of a principal to a group."""
+        taken = [line.waiting.popleft() for _ in range(number)]
+        cost = sum([each for each, _ in taken])
         if not line.held:
             self._holding += 1
         line.cost -= cost
         line.held += cost
-        self._length -= 1
-        return change
+        self._length -= number
+        before = group.parts.get(line, (0, 0))
+        group.parts[line] = before[0] + cost, before[1] + number
+        group.changes += [change for _, change in taken]
 
     def _may_take(self, line: _Line[T]) -> bool:
-        """Whether a principal with waiting changes may take one now."""
-        if not self.is_shared:
-            return self._pipelined or not line.held
+        """Whether one of several principals, which has waiting changes, may take one now."""
         return self._has_room(line) and (line.due <= self._level or not self._is_beside_others(line))
 
     def _has_room(self, line: _Line[T]) -> bool:
@@ -209,3 +223,4 @@ class FairQueue(Generic[T]):
         for line in list(self._lines.values()):
             if not (line.waiting or line.held) and now - line.seen >= PRESENT:
                 del self._lines[line.principal]
+        self.is_shared = len(self._lines) > 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from namespace_server.rest.fair_queue import PRESENT, FairQueue
+from namespace_server.rest.fair_queue import PRESENT, FairQueue, Group
 
 SHARE = 8
 
@@ -21,6 +21,7 @@ class Desk:
     now: float = 0.0
     queue: FairQueue[tuple[str, int, int]] = field(init=False)
     added: Counter[str] = field(default_factory=Counter)
+    held: dict[int, Group[tuple[str, int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.queue = FairQueue(SHARE, pipelined=self.pipelined, clock=lambda: self.now)
@@ -31,11 +32,12 @@ class Desk:
             self.added[principal] += 1
 
     def take(self, most: int = 64) -> list[tuple[str, int, int]]:
-        return self.queue.take(most)
+        group = self.queue.take(most)
+        self.held[id(group.changes)] = group
+        return group.changes
 
-    def answer(self, group: list[tuple[str, int, int]]) -> None:
-        for principal, _, cost in group:
-            self.queue.answered(principal, cost)
+    def answer(self, changes: list[tuple[str, int, int]]) -> None:
+        self.queue.answered(self.held.pop(id(changes)))
 
     def commit(self, most: int = 64) -> list[str]:
         """The principals of a group that is taken and answered."""
@@ -145,8 +147,11 @@ def test_a_share_is_for_all_groups_where_the_committer_takes_several() -> None:
     first = desk.take()
     assert Counter(principal for principal, _, _ in first) == {"quiet": 1, "noisy": 2}
     assert not desk.queue.is_ready
-    desk.answer(first[:2])
-    assert Counter(principal for principal, _, _ in desk.take()) == {"noisy": 1}
+    assert desk.queue.held_back == 8
+    desk.answer(first)
+    assert [principal for principal, _, _ in desk.take(1)] == ["noisy"]
+    assert [principal for principal, _, _ in desk.take()] == ["noisy"]
+    assert not desk.queue.is_ready
 
 
 def test_callers_that_were_answered_are_expected() -> None:
