@@ -158,6 +158,7 @@ class FairQueue(Generic[T]):
         """Changes of the only principal."""
         group: Group[T] = Group()
         [line] = self._order
+        line.due = self._level  # what it took before is paid for: nobody else is there
         self._move(line, group, min(most, len(line.waiting)))
         if not line.waiting:
             self._order.clear()

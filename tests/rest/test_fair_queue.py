@@ -154,6 +154,21 @@ def test_a_share_is_for_all_groups_where_the_committer_takes_several() -> None:
     assert not desk.queue.is_ready
 
 
+def test_what_a_principal_took_is_forgotten_while_it_is_alone() -> None:
+    desk = Desk()
+    desk.add("quiet", 2)
+    desk.add("noisy", 200)
+    assert [desk.commit(), desk.commit()] == [["quiet"], ["noisy"]]
+    desk.now = PRESENT
+    desk.add("noisy", 2)
+    desk.commit()
+    desk.add("noisy", 2)
+    desk.commit()
+    desk.add("quiet", 2)
+    desk.add("noisy", 2)
+    assert desk.commit() == ["quiet", "noisy"]
+
+
 def test_callers_that_were_answered_are_expected() -> None:
     desk = Desk()
     desk.add("a", 1, 1)
