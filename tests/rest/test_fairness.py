@@ -42,7 +42,7 @@ class Scene:
 
     catalog: Held
     app: Application
-    url: str
+    client: httpx.Client
     pool: ThreadPoolExecutor
 
     def send(self, principal: str, name: str, size: int) -> Future[httpx.Response]:
@@ -50,13 +50,13 @@ class Scene:
         before = self.app.service.commits.accepted
         operations = [{"declare_table": {"id": [f"{name}_{number}"]}} for number in range(size)]
         headers = {"x-api-key": f"key-of-{principal}-1"}
-        sent = self.pool.submit(httpx.post, self.url + BATCH, json={"operations": operations}, headers=headers)
+        sent = self.pool.submit(self.client.post, BATCH, json={"operations": operations}, headers=headers)
         until(lambda: self.app.service.commits.accepted > before)
         return sent
 
     def flips(self) -> list[list[str]]:
         """The principals of the batches of each catalog version, the first one first."""
-        answer = httpx.get(f"{self.url}/v1/catalog/versions?limit=1000", headers={"x-api-key": "key-of-quiet-1"})
+        answer = self.client.get("/v1/catalog/versions?limit=1000", headers={"x-api-key": "key-of-quiet-1"})
         versions = sorted(answer.json()["versions"], key=lambda each: each["version"])
         return [principals for each in versions if (principals := [b["principal"] for b in each.get("batches", ())])]
 
@@ -67,9 +67,10 @@ def scene(root: Path) -> Iterator[Scene]:
         catalog = Held(root)
         app = create_app(catalog, Authenticator(KEYS))
         url = stack.enter_context(serving(app))
+        client = stack.enter_context(httpx.Client(base_url=url, verify=False, timeout=60))
         pool = stack.enter_context(ThreadPoolExecutor(64))
         stack.callback(catalog.go.set)
-        yield Scene(catalog, app, url, pool)
+        yield Scene(catalog, app, client, pool)
 
 
 def test_a_batch_is_flipped_before_what_waits_of_another_principal(tmp_path: Path) -> None:
