@@ -7,7 +7,7 @@ import re
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count as numbers
 from pathlib import Path
@@ -20,7 +20,7 @@ from benchmarks.support.servers import Connection, Server, free_port, serve_ours
 from benchmarks.support.staging import flush_files
 
 CONNECTIONS = 64
-ROUNDS = 8
+ROUNDS = 5
 SECONDS = 1.5
 LEAD = 0.5
 """Seconds for which the noise is there before, and after, what is measured beside it."""
@@ -41,14 +41,21 @@ class Quiet:
         self._connection = Connection(server.port, {"x-api-key": QUIET})
         self._name = name
         self._numbers = numbers()
+        self.others: list[int] = []
 
     def send(self, seconds: float) -> list[float]:
-        """Send batches for so long; the seconds that each of them took."""
+        """Send batches for so long; the seconds that each of them took.
+
+        `others` are the flips between two of them that others made.
+        """
         found: list[float] = []
+        self.others = []
         end = time.perf_counter() + seconds
         while (began := time.perf_counter()) < end:
+            before = self._connection.catalog_version
             self._connection.send(PATH, orjson.dumps(_batch(f"{self._name}_{next(self._numbers)}", 2)))
             found.append(time.perf_counter() - began)
+            self.others.append(max(0, self._connection.catalog_version - before - 1))
         return found
 
     def handed_on(self) -> int:
@@ -75,6 +82,7 @@ def run(directory: Path) -> Report:
             "p99 ms alone",
             "p99 ms beside",
             "p99 beside against alone",
+            "flips without the client between two of its own, p50; p99",
             "batches/s of the other one",
         ),
     )
@@ -96,6 +104,7 @@ def run(directory: Path) -> Report:
 def _measure(directory: Path, servers: int, size: int) -> tuple[object, ...]:
     alone: list[float] = []
     beside: list[float] = []
+    flips: list[int] = []
     loads: list[Load] = []
     with _serve(directory / f"{servers}-{size}", servers) as server:
         quiet = Quiet(server)
@@ -105,6 +114,7 @@ def _measure(directory: Path, servers: int, size: int) -> tuple[object, ...]:
             alone += quiet.send(SECONDS)
             with _noise(server, directory, f"noisy_{number}", size, loads):
                 beside += quiet.send(SECONDS)
+                flips += quiet.others[1:]
         if servers > 1 and quiet.handed_on() < len(alone + beside):
             raise RuntimeError(f"expected a server that hands its changes on, found {quiet.handed_on()} of them")
         quiet.close()
@@ -114,6 +124,7 @@ def _measure(directory: Path, servers: int, size: int) -> tuple[object, ...]:
         size,
         *(milliseconds(of(found)) for of in (p50, p99) for found in (alone, beside)),
         ratio(_p99(beside), _p99(alone)),
+        f"{statistics.median(flips):g}; {_p99(flips):.0f}",
         count(statistics.median(load.per_second for load in loads)),
     )
 
@@ -153,5 +164,5 @@ def _batch(name: str, size: int) -> dict[str, object]:
     return {"operations": [{"declare_table": {"id": [f"{name}_{number}"]}} for number in range(size)]}
 
 
-def _p99(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=100)[-1]
+def _p99(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=100)[-1]

@@ -37,11 +37,12 @@ ARROW = "application/vnd.apache.arrow.stream"
 class Connection:
     """A connection to a server on a loopback port. By the standard library: of the clients it takes the least time.
 
-    `headers` are sent with each request.
+    `headers` are sent with each request. `catalog_version` is that of the last answer.
     """
 
     def __init__(self, port: int, headers: Mapping[str, str] | None = None) -> None:
         self._headers = dict(headers or {})
+        self.catalog_version = 0
         self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def __enter__(self) -> Self:
@@ -60,6 +61,7 @@ class Connection:
         self._http.request(method, path, body, {**self._headers, **kind})
         response = self._http.getresponse()
         data = response.read()
+        self.catalog_version = int(response.headers.get("x-lance-catalog-version") or 0)
         if response.status // 100 != 2:
             raise RuntimeError(f"{method} {path} answered {response.status}: {data[:800]!r}")
         return data
