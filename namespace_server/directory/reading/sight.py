@@ -270,6 +270,9 @@ class EarlierVisibleSnapshot(VisibleSnapshot):
     A table is judged as what it is today, whatever its name was. One that has gone is judged by its name, and then
     grants on namespaces and tables count only if they were there in that version: who has a new table or namespace of
     an old name does not see what had that name before.
+
+    Lists lead to the namespaces that show something today. So a table that was renamed out of all that its caller sees
+    is found in an earlier version by its name, and in no list.
     """
 
     __slots__ = ()
