@@ -113,7 +113,7 @@ class VisibleSnapshot(CatalogSnapshot):
     """A snapshot without what its caller may not see.
 
     A namespace that holds something visible is there by its name alone. Pins, intents and cursors are those of the
-    caller; who may see all of the catalog sees all of them. Of a record those tables are told that may be seen.
+    caller; who may maintain the catalog sees all of them. Of a record those tables are told that may be seen.
     """
 
     __slots__ = ("_base", "_sight")
@@ -241,7 +241,7 @@ class VisibleSnapshot(CatalogSnapshot):
         return self.allows(Privilege.SEE, table_id)
 
     def _is_own(self, entry: PinEntry | IntentEntry | CursorEntry) -> bool:
-        return self._sight.owns(entry.principal) or self._sight.sees_all
+        return self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
 
     def _shown(self, record: RecordEntry) -> RecordEntry | None:
         """What may be seen of a record: the tables, and the rest if all of these may be seen; None: nothing."""
