@@ -132,6 +132,10 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "delete_table_tag": _REFERENCE,
     "delete_table_branch": _REFERENCE,
     "alter_transaction": SHOWN,  # a batch of its own, or a transaction of a table that it may write
+    # -- work of the jobs of servers, which no route has
+    "compact_table": _MAINTAIN,
+    "optimize_indices": _MAINTAIN,
+    "reserve_fragments": _MAINTAIN,
     # -- transactions, and the catalog itself
     "describe_transaction": SHOWN,
     "describe_catalog": SHOWN,
@@ -143,4 +147,4 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "list_cursors": SHOWN,
     "list_intents": SHOWN,
 }
-"""By the name of the operation, as routes have it."""
+"""By the name of the operation, as routes and jobs have it."""

@@ -12,6 +12,7 @@ import pytest
 from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Privilege
 from namespace_server.rest.routers import ROUTES
+from table_data.operations import CHANGES
 from tests.access.granting import ADMIN, as_principal, granted, keys, switch_on
 from tests.rest.promised import NAMESPACE, REQUESTS, Scene
 from tests.rest.test_openapi import OPERATIONS
@@ -174,7 +175,10 @@ def test_every_route_declares_what_its_caller_needs() -> None:
     for route in ROUTES:
         assert route.requirement.rule in {"public", "shown", "granted", "planned", "refused"}, route.operation
         assert (route.requirement.rule == "granted") == bool(route.requirement.privileges), route.operation
-    assert set(REQUIREMENTS) <= {route.operation for route in ROUTES}, "a line without a route"
+    of_jobs = CHANGES.keys() - {route.operation for route in ROUTES}
+    assert of_jobs == {"compact_table", "optimize_indices", "reserve_fragments"}
+    assert set(REQUIREMENTS) <= {route.operation for route in ROUTES} | of_jobs, "a line without a route"
+    assert of_jobs <= REQUIREMENTS.keys()
 
 
 def test_every_operation_of_the_document_is_judged_here() -> None:
