@@ -7,7 +7,6 @@ comes twice.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import ssl
@@ -19,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 
+from lance_core.own_machine import is_secure
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AccessRefused, InvalidCall
 
@@ -306,10 +305,5 @@ def _seconds(answer: Mapping[str, Any], name: str, otherwise: float) -> float:
 
 def _require_secure(url: str) -> None:
     """Raise `InvalidCall` for a URL to which a token would go readable for others."""
-    parts = urlsplit(url)
-    with suppress(ValueError):
-        if parts.scheme == "https" or parts.hostname == "localhost":
-            return
-        if parts.scheme == "http" and ipaddress.ip_address(parts.hostname or "").is_loopback:
-            return
-    raise InvalidCall(f"{url}: expected https; http is for addresses of this machine")
+    if not is_secure(url):
+        raise InvalidCall(f"{url}: expected https; http is for addresses of this machine")

@@ -20,7 +20,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, KeySet, RSAKey
 
 from lance_core.amounts import counted
-from namespace_server.rest.principals import TokenIssuer, TokenNotJudged, is_secure
+from lance_core.own_machine import is_secure
+from namespace_server.rest.principals import TokenIssuer, TokenNotJudged
 
 _FRESH: Final = 300.0
 """Seconds after which keys are read again, beside the requests."""

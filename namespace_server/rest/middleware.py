@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lance_core.own_machine import is_loopback
 from namespace_server.observability.observation import LoggedRequest
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.errors import (
@@ -298,8 +299,4 @@ def is_address(name: str) -> bool:
 
 def local_hosts(host: str) -> frozenset[str]:
     """The names under which a server that listens on `host` is reached from its own machine; empty if it is exposed."""
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        return frozenset()
-    return frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if address.is_loopback else frozenset()
+    return frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if is_loopback(host) else frozenset()

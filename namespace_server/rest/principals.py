@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from lance_namespace.errors import ServiceUnavailableError, UnauthenticatedError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath
 
+from lance_core.own_machine import is_secure
 from namespace_server.access.subjects import Subject
 from namespace_server.outcomes import NOTHING_DONE
 from namespace_server.rest.wrong_keys import SHOWN_DIGITS
@@ -90,18 +90,6 @@ def _check_url(url: str) -> str:
     if not is_secure(url):
         raise ValueError(f"{url!r}: expected https; http is for addresses of this machine")
     return url
-
-
-def is_secure(url: str) -> bool:
-    """Whether what a URL answers comes from where it says: over TLS, or from this machine."""
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return bool(parts.hostname)
-    try:
-        host = parts.hostname or ""
-        return parts.scheme == "http" and (host == "localhost" or ipaddress.ip_address(host).is_loopback)
-    except ValueError:
-        return False
 
 
 def _one_or_more(value: object) -> object:

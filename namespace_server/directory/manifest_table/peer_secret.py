@@ -11,9 +11,10 @@ import platform
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from lance_core.own_machine import may_be_loopback
 
 MIN_SECRET_LENGTH = 16
 """Characters that a secret has at least: proofs of it can be read where the catalog can, and be used to guess it."""
@@ -42,7 +43,7 @@ class PeerSecret:
 
         A loopback address is proved to processes of this machine only.
         """
-        return self._digest("introduction", instance, url, identity, self._machine() if is_loopback(url) else "")
+        return self._digest("introduction", instance, url, identity, self._machine() if _may_be_local(url) else "")
 
     def is_proof(self, text: str, instance: str, url: str, identity: str) -> bool:
         """Whether `text` is such a proof, made on this machine if the URL is that of a loopback address."""
@@ -64,10 +65,9 @@ class PeerSecret:
         return hmac.new(self._key, "\n".join(parts).encode(), "sha256").hexdigest()
 
 
-def is_loopback(url: str) -> bool:
-    """Whether a URL names a loopback address, or `localhost`."""
+def _may_be_local(url: str) -> bool:
+    """Whether a URL can name another process on each machine; so does one that is none."""
     try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or host.endswith(".localhost") or ip_address(host).is_loopback
+        return may_be_loopback(urlsplit(url).hostname or "")
     except ValueError:
-        return False
+        return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from namespace_server.directory.manifest_table.peer_secret import PeerSecret, is_loopback
+from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, LATELY, NO_URL, PEER_PROPERTY, Peer, Peers
 from tests.directory.tables import Ground, rows
 
@@ -111,7 +111,6 @@ def test_a_loopback_address_is_proved_to_processes_of_one_machine() -> None:
         proof = here.proof("i", url, IDENTITY)
         assert here.is_proof(proof, "i", url, IDENTITY)
         assert there.is_proof(proof, "i", url, IDENTITY) == is_proof
-    assert not is_loopback("http://[")
 
 
 def test_one_that_failed_is_avoided_for_a_while(clock: Clock) -> None:
