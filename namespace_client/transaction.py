@@ -376,21 +376,25 @@ class MultiTableTransaction(DistributedTransaction):
         Args:
             table: Name of the table.
             column: Name of the column.
-            index_type: Type of the index as in pylance, such as `BTREE` or `IVF_PQ`.
+            index_type: Type of the index as in pylance, such as `BTREE` or `IVF_PQ`, in any case.
             name: Name of the index, by default the column's name with `_idx` appended.
             replace: Whether to replace an index of this name.
             branch: Name of the branch to change.
-            **parameters: Further parameters of the index as in pylance.
+            **parameters: Parameters that the type of the index has, named as in pylance. See "Indices" in the
+                guide's page on rows.
 
         Raises:
-            InvalidCall: There is no such table, it has no rows, or an index of this name exists.
+            InvalidCall: There is no such table, it has no rows, an index of this name exists, or a parameter is not
+                one of the type, has a value that it does not take, or no effect beside the others.
         """
         changes = self._require(table, branch)
         head = changes.require_head()
         changes.was_read = True
         with self._named("create_index", changes):
+            kind = staging.index_type_of(index_type)
+            arguments = staging.index_arguments(kind, parameters, "keyword")
             operation = staging.stage_index(
-                changes.dataset(), head, column, index_type, name, replace=replace, parameters=parameters
+                changes.dataset(), head, column, kind, name, replace=replace, parameters=arguments
             )
             changes.take(f"create_index {operation.new[0].name}", operation, message=self._message)
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES
 from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json, Result
 from table_data.errors import IndexNotFound, InvalidCall
-from table_data.operations.index_parameters import SCALAR, index_type_of, parameters_of
 from table_data.operations.kinds import ChangeKind, Changes, Reads
 from table_data.pylance_errors import plain_text
-from table_data.requests.schema_paths import canonical_path, field_at, is_list
+from table_data.requests.schema_paths import canonical_path, field_at
+from table_data.staging.index_parameters import FIELDS, SCALAR, index_arguments, index_type_of
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
@@ -30,13 +28,13 @@ _REFUSED: Final = "LanceError(Index): "
 
 def create_table_index(changes: TableChanges, request: CreateTableIndex, _rows: ArrowBody | None) -> Result:
     """Build an index of any type over all rows."""
-    _create(changes, request, index_type_of(request))
+    _create(changes, request, index_type_of(request["index_type"]))
     return {}
 
 
 def create_table_scalar_index(changes: TableChanges, request: CreateTableIndex, _rows: ArrowBody | None) -> Result:
     """Build an index that is not over vectors."""
-    index_type = index_type_of(request)
+    index_type = index_type_of(request["index_type"])
     if index_type not in SCALAR:
         raise InvalidCall(f"index_type {index_type}: expected one of {', '.join(SCALAR)}")
     _create(changes, request, index_type)
@@ -84,12 +82,13 @@ def describe_table_index_stats(dataset: lance.LanceDataset, request: DescribeInd
 def _create(changes: TableChanges, request: CreateTableIndex, index_type: str) -> None:
     head = changes.require_head()
     fields = head.outline.fields
-    given = request["column"]
-    field = field_at(fields, given, "column", through_lists=index_type == "INVERTED")
+    column = request["column"]
+    field = field_at(fields, column, "column", through_lists=index_type == "INVERTED")
     path = canonical_path(fields, field.id)
     if index_type == "INVERTED":
-        path = given  # pylance finds the texts in lists of structs by a path without the items
-    parameters = parameters_of(request, index_type, _dimension(fields, field))
+        path = column  # pylance finds the texts in lists of structs by a path without the items
+    given = {name: value for name, value in request.items() if name in FIELDS and value is not None}
+    parameters = index_arguments(index_type, given, "field")
     name = request.get("name") or staging.default_index_name(head, field.id, path, index_type)
     try:
         operation = staging.stage_index(
@@ -97,18 +96,9 @@ def _create(changes: TableChanges, request: CreateTableIndex, index_type: str) -
         )
     except RuntimeError as error:
         if str(error).startswith(_REFUSED):
-            raise InvalidCall(f"{index_type} index over {given[:200]!r}: {plain_text(error)}") from error
+            raise InvalidCall(f"{index_type} index over {column[:200]!r}: {plain_text(error)}") from error
         raise
     changes.take(f"create_index {operation.new[0].name}", operation, message=None)
-
-
-def _dimension(fields: Sequence[pb.Field], field: pb.Field) -> int | None:
-    """The dimension of the vectors in a column, or in the lists in it; None if it has no vectors."""
-    kind, _, number = field.logical_type.rpartition(":")
-    if kind.startswith("fixed_size_list"):
-        return int(number)
-    items = [other for other in fields if other.parent_id == field.id]
-    return _dimension(fields, items[0]) if len(items) == 1 and is_list(field) else None
 
 
 def _content(index: Any, rows: int) -> Result:

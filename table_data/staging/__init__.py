@@ -15,6 +15,8 @@ columns     new columns
 alterations altered and dropped columns
 casts       columns of another type
 indices     new indices
+index_parameters
+            types of indices, and the parameters that each has
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from __future__ import annotations
 from table_data.staging.alterations import Alteration, stage_alterations, stage_removal
 from table_data.staging.columns import stage_columns
 from table_data.staging.handles import ReadOnlyTable, expression_of, open_local, open_version
+from table_data.staging.index_parameters import index_arguments, index_type_of
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
 from table_data.staging.row_sets import RowSet
@@ -45,6 +48,8 @@ __all__ = [
     "data_format",
     "default_index_name",
     "expression_of",
+    "index_arguments",
+    "index_type_of",
     "open_local",
     "open_version",
     "stage_alterations",

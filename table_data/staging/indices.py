@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 import lance
+import pyarrow as pa
 from lance.file import LanceFileSession
 from pyroaring import BitMap
 
@@ -20,7 +23,7 @@ from lance_core.transaction.operations import CreateIndex
 from lance_core.versions import find_latest, read_manifest
 from table_data.errors import IndexAlreadyExists, IndexNotFound, InvalidCall
 
-_TEXT = frozenset({"INVERTED", "FTS"})
+_SUB_VECTORS = 16
 
 
 def stage_index(
@@ -36,6 +39,9 @@ def stage_index(
 ) -> CreateIndex:
     """Build an index over all rows of this version, as one segment.
 
+    `index_type` and `parameters` are those of `index_type_of` and `index_arguments`. Without a number of sub-vectors
+    there are 16, or fewer where these do not divide the dimension.
+
     Raises `InvalidCall` for a table without rows unless the index may be `empty`, `IndexAlreadyExists` for an existing
     index unless `replace` is set.
     """
@@ -50,13 +56,17 @@ def stage_index(
         raise IndexAlreadyExists(f"index {wanted!r} exists; replace=True puts another in its place")
     if not fragments and index_type == "BITMAP":
         return CreateIndex((_empty_bitmap(dataset, column, wanted),), tuple(present))
+    arguments = dict(parameters)
+    if index_type.endswith("PQ"):
+        arguments.setdefault("num_sub_vectors", gcd(_dimension(dataset, column), _SUB_VECTORS))
+    # Pylance refuses the name of an index over another column, though it is to be replaced: so another name is built.
     made = lance.LanceDataset.create_index_uncommitted(
-        dataset, column, index_type, name=wanted, replace=True, fragment_ids=fragments, **parameters
+        dataset, column, index_type, name=uuid4().hex, replace=True, fragment_ids=fragments, **arguments
     )
-    if fragments and index_type in _TEXT:
+    if fragments and index_type == "INVERTED":
         # Its files are partial until segments, here a single one, are merged.
         made = dataset.merge_existing_index_segments([made])
-    message = _index_message(made)
+    message = _index_message(made, wanted)
     if set(covered_fragments(message)) != set(fragments):
         raise AssertionError(f"index {wanted!r} covers {covered_fragments(message)}, expected {fragments}")
     return CreateIndex((message,), tuple(present))
@@ -115,12 +125,21 @@ def _empty_bitmap(dataset: lance.LanceDataset, column: str, name: str) -> pb.Ind
     return made
 
 
-def _index_message(index: Any) -> pb.IndexMetadata:
+def _dimension(dataset: lance.LanceDataset, column: str) -> int:
+    """The dimension of the vectors in a column, or in the lists in it; that of no vectors if it has none."""
+    field = dataset.lance_schema.field_case_insensitive(column)
+    kind = None if field is None else field.to_arrow().type
+    while kind is not None and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        kind = kind.value_type
+    return kind.list_size if pa.types.is_fixed_size_list(kind) else _SUB_VECTORS
+
+
+def _index_message(index: Any, name: str) -> pb.IndexMetadata:
     kind, details = index.index_details
     message = pb.IndexMetadata(
         uuid=pb.UUID(uuid=bytes.fromhex(str(index.uuid).replace("-", ""))),
         fields=index.fields,
-        name=index.name,
+        name=name,
         dataset_version=index.dataset_version,
         fragment_bitmap=_bitmap(index.fragment_ids),
         index_version=index.index_version,

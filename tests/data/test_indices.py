@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, TableIndexAlreadyExistsError, TableIndexNotFoundError
 
+from table_data.staging.index_parameters import FIELDS, PARAMETERS, index_type_of
 from tests.data.two_servers import TwoServers, TwoTables, without
 
 COUNT = 300
@@ -93,7 +94,7 @@ def test_vector_indices_are_used_by_queries(table: TwoTables, kind: str) -> None
 def test_the_options_of_vectors_are_those_of_the_index(table: TwoTables) -> None:
     options = {"num_sub_vectors": 4, "num_partitions": 2, "sample_rate": 128, "max_iterations": 9}
     hnsw = {"m": 8, "ef_construction": 60, "distance_type": "Cosine"}
-    body = {"column": "v", "index_type": "IVF_HNSW_PQ", "name": "i", "num_bits": 4, "with_position": True}
+    body = {"column": "v", "index_type": "IVF_HNSW_PQ", "name": "i", "num_bits": 4}
     answer = table.post("create_index", {**body, **options, **hnsw})
     assert answer.status_code == 200, answer.text
     [index] = table.post("index/list").json()["indexes"]
@@ -259,6 +260,26 @@ def test_what_cannot_be_built_changes_nothing(table: TwoTables, body: dict[str, 
     assert len(text) < 1500
     assert table.post("index/list").json() == {"indexes": []}
     assert table.open().version == 2
+
+
+def test_an_option_of_other_types_is_refused_by_name(table: TwoTables) -> None:
+    """All of them are those of the table of parameters, which has a test of its own."""
+    values: dict[str, Any] = {"distance_type": "l2", "base_tokenizer": "simple", "language": "English"}
+    values |= dict.fromkeys(("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding"), True)
+    for kind, column in (("BTREE", "id"), ("FTS", "text"), ("IVF_FLAT", "v"), ("IVF_SQ", "v"), ("IVF_HNSW_SQ", "v")):
+        found = index_type_of(kind)
+        own = {each.field for each in PARAMETERS if found in each.types}
+        for name in FIELDS - own:
+            body = {"column": column, "index_type": kind, name: values.get(name, 8)}
+            status, code, text = table.refused("create_index", body)
+            assert (status, code) == (400, 13)
+            assert f"{name}: not a parameter of an index of type {found}; expected " in text
+        absent = dict.fromkeys(FIELDS - own)
+        answer = table.post("create_index", {"column": column, "index_type": kind, "name": kind, **absent})
+        assert answer.status_code == 200, answer.text
+    sizes = {"target_partition_size": 9, "num_partitions": 2}
+    text = table.refused("create_index", {"column": "w", "index_type": "IVF_PQ", **sizes})[2]
+    assert "target_partition_size of an index of type IVF_PQ: expected none beside num_partitions" in text
 
 
 def test_a_vector_index_is_no_scalar_one(table: TwoTables) -> None:

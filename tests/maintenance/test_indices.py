@@ -69,7 +69,7 @@ def make_table(ground: Ground, *kinds: str, stable: bool = False) -> None:
     ground.write(T, some_rows(COVERED // 2, COVERED))
     for kind in kinds:
         name = f"{kind}_i"
-        request = {"id": T, "column": INDICES[kind], "index_type": kind, "name": name, "distance_type": "l2"}
+        request = {"id": T, "column": INDICES[kind], "index_type": kind, "name": name}
         ground.namespace.data.change("create_table_index", request)
     ground.write(T, some_rows(COVERED, ROWS))
     change(ground, "delete_from_table", predicate="id = 5 or id = 310")

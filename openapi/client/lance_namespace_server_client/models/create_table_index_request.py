@@ -23,8 +23,8 @@ class CreateTableIndexRequest:
         column (str): Names from the outermost field inward, with dots between them. A name with a dot or a backtick is
             in backticks, which are doubled in it.
         index_type (str): In any case: BTREE (SCALAR), BITMAP, LABEL_LIST, INVERTED (FTS), NGRAM, ZONEMAP (ZONE_MAP),
-            BLOOMFILTER (BLOOM_FILTER), RTREE, IVF_FLAT, IVF_SQ, IVF_PQ (VECTOR), IVF_RQ, IVF_HNSW_FLAT, IVF_HNSW_SQ,
-            IVF_HNSW_PQ. Options that a type does not have are ignored.
+            BLOOMFILTER (BLOOM_FILTER), RTREE, MINHASHLSH, IVF_FLAT, IVF_SQ, IVF_PQ (VECTOR), IVF_RQ, IVF_HNSW_FLAT,
+            IVF_HNSW_SQ, IVF_HNSW_PQ. Options that a type does not have are refused.
         identity (Identity | Unset): Credentials as a client was given them. The server looks at the headers only.
         context (Context | Unset): Free entries that accompany a request.
         id (list[str] | Unset): A path of names, outermost first; empty is the root.
