@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,6 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
+from namespace_client import Catalog
+from spark_catalog import GraphWrite
 from spark_catalog.sql.blocks import lance_transaction
 from tests.spark.sql.conftest import NewSession
 
@@ -95,6 +98,32 @@ def test_rows_of_a_refused_statement_are_not_read(sql: SparkSession, server_url:
     assert rows(sql, cached[0]) == rows(sql, cached[1]) == COMMITTED  # changes of others are read after a REFRESH
     sql.sql(f"REFRESH TABLE {cached[0]}")
     assert rows(sql, cached[0]) == rows(sql, cached[1]) == [(1, 11), (2, 20)]
+
+
+def test_rows_of_graph_writes_and_other_clients_are_read_after_a_refresh(
+    sql: SparkSession, server_url: str, cached: tuple[str, str]
+) -> None:
+    """As in all tables of Spark: a cached table is what was read, until its session changes it or refreshes it."""
+    namespace = cached[0].split(".")[1:-1]
+    with GraphWrite(sql, server_url, namespace=namespace) as tx:
+        tx.append("t", sql.sql("SELECT 3 AS id, 30 AS v"))
+    with Catalog.connect(server_url, namespace=namespace) as catalog, catalog.begin() as change:
+        change.delete("t", "id = 1")
+    assert rows(sql, cached[0]) == rows(sql, cached[1]) == COMMITTED
+    sql.sql(f"REFRESH TABLE {cached[0]}")
+    assert rows(sql, cached[0]) == rows(sql, cached[1]) == [(2, 20), (3, 30)]
+    assert sql.catalog.isCached(cached[0])
+
+
+def test_rows_of_a_stream_are_read_after_a_refresh(sql: SparkSession, cached: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "1.json").write_text('{"id": 3, "v": 30}')
+    stream = sql.readStream.schema("id int, v int").json(str(tmp_path / "rows")).writeStream.format("lance")
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    stream.toTable(cached[0]).awaitTermination()
+    assert rows(sql, cached[0]) == COMMITTED
+    sql.catalog.refreshTable(cached[0])
+    assert rows(sql, cached[0]) == rows(sql, cached[1]) == [*COMMITTED, (3, 30)]
 
 
 def test_a_table_that_was_taken_back_and_made_again_has_its_own_rows(sql: SparkSession, ns: str) -> None:
