@@ -128,8 +128,8 @@ def _empty_bitmap(dataset: lance.LanceDataset, column: str, name: str) -> pb.Ind
 def _dimension(dataset: lance.LanceDataset, column: str) -> int:
     """The dimension of the vectors in a column, or in the lists in it; that of no vectors if it has none."""
     field = dataset.lance_schema.field_case_insensitive(column)
-    kind = None if field is None else field.to_arrow().type
-    while kind is not None and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+    kind = pa.null() if field is None else field.to_arrow().type
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
     return kind.list_size if pa.types.is_fixed_size_list(kind) else _SUB_VECTORS
 
