@@ -293,6 +293,7 @@ class Catalog(CatalogChanges):
         Raises:
             EventsGone: Events that were not seen are not kept any more.
             CommitRejected: The catalog refused the read: with code 13 if `since` is in the future.
+            InvalidCall: `since` is no whole number, or beside `cursor`; `kinds` are none, or there are no such kinds.
             IncompatibleConflict: Another consumer moved the cursor.
             CatalogUnreachable: The catalog did not respond, without `follow`.
         """

@@ -97,7 +97,7 @@ def find_connection(
 
     Raises:
         InvalidCall: There is no target, or no such profile; the target is no URL and no root; a key or `ca` is given
-            for a catalog in this process.
+            for a catalog in this process; a key or token is none that can be sent, or both are given.
     """
     named = profile or environment.get(PROFILE) or None
     kept = Connection("") if named is None else read_profile(named, environment)
@@ -106,6 +106,7 @@ def find_connection(
     if not chosen:
         raise InvalidCall(f"no catalog is named: give its URL or root, set {URL}, or name a profile")
     _check_target(chosen)
+    _check_credentials(api_key, token)
     if api_key is None and token is None:
         for source in (kept, given) if profile else (given, kept):
             if source.target.rstrip("/") in {"", chosen.rstrip("/")} and (source.api_key or source.token):
@@ -120,6 +121,20 @@ def find_connection(
     own, told = environment.get(CA) or None, kept.ca
     trusted = os.fspath(ca) if ca is not None else (told or own if profile else own or told)
     return Connection(chosen, api_key, token, kept.namespace, kept.storage_options, trusted)
+
+
+def _check_credentials(api_key: object, token: object) -> None:
+    """Raise `InvalidCall` for a key and a token together, of which servers look at one, and for what is none."""
+    if api_key is not None and token is not None:
+        raise InvalidCall("api_key, token: expected one of them")
+    given = api_key if token is None else token
+    if given is None or callable(given):
+        return
+    name, expected = "api_key" if token is None else "token", "expected printable characters of ASCII"
+    if not isinstance(given, str):
+        raise InvalidCall(f"{name}: {expected}, found {type(given).__name__}")
+    if not (given.strip() and given.isascii() and given.isprintable()):
+        raise InvalidCall(f"{name}: {expected}, found {'others' if given.strip() else 'none'}")
 
 
 def _login(target: str, environment: Mapping[str, str]) -> TokenProvider | None:

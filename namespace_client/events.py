@@ -25,8 +25,11 @@ from namespace_client.errors import (
 from namespace_client.history import CatalogBatch, CatalogChange
 from namespace_client.names import Name
 from table_data.batch_operations import CursorAdvance, Json
+from table_data.errors import require_count
 
 _log = logging.getLogger(__name__)
+KINDS: Final = ("committed", "adopted", "unmanaged", "housekeeping", "cursors", "hidden")
+"""Of events: what made a catalog version, see `CatalogEvent`."""
 _NOT_WORTH_A_MOVE: Final = frozenset({"cursors", "hidden"})
 """Kinds of events for which no cursor is moved: consumers would make events for each other by that, for ever."""
 _ADVANCE_EVERY: Final = 1.0
@@ -108,6 +111,16 @@ class CatalogEvent:
         )
 
 
+def _checked_kinds(kinds: Sequence[str]) -> frozenset[str]:
+    """Kinds of events. Raises `InvalidCall` for none, and for those that there are not."""
+    given = [kinds] if isinstance(kinds, str) else list(kinds)
+    unknown = [kind for kind in given if kind not in KINDS]
+    if isinstance(kinds, str) or unknown or not given:
+        found = repr(kinds if isinstance(kinds, str) else (unknown or "none"))[:80]
+        raise InvalidCall(f"kinds: expected a list of some of {', '.join(KINDS)}; found {found}")
+    return frozenset(given)
+
+
 class Pause(Protocol):
     """Waits for a number of seconds."""
 
@@ -136,9 +149,11 @@ class EventFeed:
     ) -> None:
         if since is not None and cursor is not None:
             raise InvalidCall("since, cursor: expected one of them; `advance_cursor` puts a cursor at a version")
+        if since is not None:
+            require_count("since", since)
         self._access = access
         self._follow = follow
-        self._kinds = None if kinds is None else frozenset(kinds)
+        self._kinds = None if kinds is None else _checked_kinds(kinds)
         self._wait = min(wait, access.longest_wait)
         self._pause = pause
         self._position = since

@@ -36,7 +36,8 @@ def events(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="Only events of this kind: committed, adopted, unmanaged, housekeeping, cursors, hidden.",
+            help="Only events of this kind: committed, adopted, unmanaged, housekeeping, cursors, hidden; may be "
+            "repeated.",
         ),
     ] = None,
 ) -> None:

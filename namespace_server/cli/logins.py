@@ -55,6 +55,13 @@ def login(
     from namespace_client.logins import Login, find_login, keep_login
 
     server = server_of(context)
+    for option, value in (("--api-key", context.obj.api_key), ("--token", context.obj.token)):
+        if value is not None:
+            raise refusal(f"{option}: expected none: login gets a token of its own")
+    texts = {"--issuer": issuer, "--client-id": client_id, "--audience": audience, "--resource": resource}
+    for option, value in (*texts.items(), *(("--scope", each) for each in scope or ())):
+        if value is not None and not value.strip():
+            raise refusal(f"{option}: expected a text, found none")
     known = find_login(server)
     if known is None:
         if issuer is None or client_id is None:

@@ -21,13 +21,13 @@ _EXPECTATIONS = {
     "int_parsing": "a number",
     "int_parsing_size": "a number",
     "int_type": "a number",
-    "less_than_equal": "a number below 2^63",
     "list_type": "a list",
     "missing": "a value",
     "model_attributes_type": "an object",
     "model_type": "an object",
     "string_type": "a string",
 }
+_UP_TO_INT64 = f"less than or equal to {(1 << 63) - 1}"
 
 
 @cache
@@ -70,6 +70,7 @@ def describe_validation_error(error: ValidationError) -> str:
     found = "none" if first["type"] == "missing" else repr(first["input"])[:80]
     if place and place[0] == "id":
         return f"id: expected a list of names, found {found}"
-    expected = _EXPECTATIONS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
+    stated = first["msg"].removeprefix("Input should be ")
+    expected = _EXPECTATIONS.get(first["type"]) or stated.replace(_UP_TO_INT64, "a number below 2^63")
     named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
     return f"{named or 'request body'}: expected {expected}, found {found}"

@@ -59,6 +59,8 @@ class Events:
                     raise InvalidInputError(f"{', '.join(refused)}: expected none with {_STREAM.decode()}")
                 exchange.scope["operation"] = f"{operation}_stream"
                 return _EventStream(exchange, operation, position)
+            if given.get("limit") == 0 and given.get("wait"):
+                raise InvalidInputError("wait: expected none with a limit of 0, which no event ends")
             return await _page(exchange, operation, position, given)
 
         return answer
@@ -72,7 +74,7 @@ async def _page(exchange: Exchange, operation: str, position: JsonObject, given:
     service, seconds = exchange.service, given.get("wait")
     request = {**position, **({"limit": given["limit"]} if "limit" in given else {})}
     answer = await service.read(operation, request, exchange.subject)
-    if not _events(answer) and isinstance(seconds, int) and seconds and given.get("limit") != 0:
+    if not _events(answer) and isinstance(seconds, int) and seconds:
         last = _last(answer)
         with service.events.admitted() as ended:
             news = asyncio.ensure_future(service.events.beyond(last, seconds, ended))

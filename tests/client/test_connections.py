@@ -102,6 +102,15 @@ class TestTargets:
         with pytest.raises(InvalidCall, match="headers: a catalog in this process takes none"):
             Catalog.connect(tmp_path, headers={"x-api-key": "k"})
 
+    @pytest.mark.parametrize("name", ["api_key", "token"])
+    def test_what_is_no_key_is_refused_and_not_shown(self, name: str) -> None:
+        for wrong in ("", " ", "se\ncret", "gehe\u00edm", b"secret", 3):
+            with pytest.raises(InvalidCall, match=rf"^{name}: expected printable characters of ASCII, found \w+$") as e:
+                Catalog.connect("http://127.0.0.1:9", **{name: wrong})
+            assert "cret" not in str(e.value)
+        with pytest.raises(InvalidCall, match="api_key, token: expected one of them"):
+            Catalog.connect("http://127.0.0.1:9", api_key="a", token="b")
+
     def test_a_namespace_that_is_open_takes_no_options_of_a_connection(self, tmp_path: Path) -> None:
         namespace = DirectoryNamespace(root=str(tmp_path))
         for option in ("profile", "api_key", "token", "ca"):

@@ -70,6 +70,19 @@ def test_moves_of_cursors_move_none(catalog: Catalog) -> None:
     assert catalog.cursors()[0].version == before.version
 
 
+@pytest.mark.parametrize("kinds", ["committed", [], ["comitted"], ["committed", "x"], [None], "", {}])
+def test_kinds_that_there_are_not_are_refused(catalog: Catalog, kinds: list[str]) -> None:
+    known = "committed, adopted, unmanaged, housekeeping, cursors, hidden"
+    with pytest.raises(InvalidCall, match=f"kinds: expected a list of some of {known}; found "):
+        catalog.events(since=0, kinds=kinds)
+
+
+@pytest.mark.parametrize("since", [-1, True, 1.5, "1"])
+def test_since_is_a_catalog_version(catalog: Catalog, since: int) -> None:
+    with pytest.raises(InvalidCall, match="since: expected a whole number from 0"):
+        catalog.events(since=since)
+
+
 def test_what_is_not_asked_for_is_passed_by_the_cursor_too(catalog: Catalog) -> None:
     catalog.advance_cursor("c", 0)
     assert [event.version for event in catalog.events(cursor="c", kinds=["adopted"])] == []

@@ -82,7 +82,9 @@ class TestAnswers:
         assert refused(server, since=newest + 1)[:2] == (400, 13)
         assert refused(server, since=-1)[:2] == (400, 13)
         assert refused(server, since="x")[:2] == (400, 13)
-        assert refused(server, wait=61)[:2] == (400, 13)
+        assert refused(server, wait=61) == (400, 13, "wait: expected less than or equal to 60, found '61'")
+        assert refused(server, since=1 << 63)[2].startswith("since: expected a number below 2^63")
+        assert refused(server, wait=2, limit=0)[2].startswith("wait: expected none with a limit of 0")
         assert refused(server, sinc=1)[:2] == (400, 13)
         assert refused(server, {"last-event-id": "x"})[2].startswith("last-event-id: expected a catalog version")
         assert refused(server, {"x-lance-catalog-version": "1"}, since=0)[2].startswith("x-lance-catalog-version")
@@ -91,6 +93,22 @@ class TestAnswers:
         for accept in ("text/event-stream;q=0", "application/json, text/event-stream; q=0.0"):
             answer = server.http.get("/v1/catalog/events", params={"since": newest}, headers={"accept": accept})
             assert answer.json()["events"] == []
+
+    @pytest.mark.parametrize(
+        ("accept", "is_stream"),
+        [
+            ("text/event-stream", True),
+            ("application/json, Text/Event-Stream;q=0.5", True),
+            ("text/event-stream; charset=utf-8", True),
+            ("text/event-stream;q=0, */*", False),
+            ("text/event-stream; q=0.00", False),
+            ("x-text/event-streams", False),
+            ("text/*", False),
+        ],
+    )
+    def test_a_stream_is_for_those_who_accept_one(self, server: Followed, accept: str, *, is_stream: bool) -> None:
+        with server.http.stream("GET", "/v1/catalog/events?since=0", headers={"accept": accept}) as answer:
+            assert answer.headers["content-type"] == ("text/event-stream" if is_stream else "application/json")
 
     def test_commits_of_another_server_end_the_wait(self, tmp_path: Path) -> None:
         with followed(tmp_path / "root") as one, followed(tmp_path / "root") as two:

@@ -318,6 +318,14 @@ class TestLogin:
         with pytest.raises(InvalidCall, match=r"logins\.json: it cannot be read"):
             Catalog.connect("http://127.0.0.1:1")
 
+    @pytest.mark.parametrize("option", ["--issuer", "--client-id", "--scope", "--audience", "--resource"])
+    def test_a_login_has_texts(self, option: str) -> None:
+        assert f"{option}: expected a text, found none" in refused("login", "--url", "http://127.0.0.1:1", option, " ")
+
+    @pytest.mark.parametrize("option", ["--api-key", "--token"])
+    def test_a_login_is_by_no_other_credentials(self, option: str) -> None:
+        assert f"{option}: expected none: login gets" in refused("login", "--url", "http://127.0.0.1:1", option, "x")
+
     def test_a_root_has_no_login(self, tmp_path: Path) -> None:
         for command in ("login", "logout"):
             assert "goes with a server" in refused(command, "--root", str(tmp_path))
