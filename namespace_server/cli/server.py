@@ -73,6 +73,7 @@ def serve(config: Path | None, **given: object) -> None:
     observer = tracing or metrics or SILENT
     namespace = _open(settings, observer)
     if namespace.local:
+        _require_callers(settings, authenticator, namespace)
         if not settings.read_only_switch.is_on():
             _require_writable(namespace)
         switch_often()
@@ -100,7 +101,7 @@ def serve(config: Path | None, **given: object) -> None:
     except OSError as error:
         raise _taken(settings.host, settings.port, error) from error
     scrapes = _scrapes(settings, metrics)
-    threading.Thread(target=_check_usable, args=(namespace,), name="first-look", daemon=True).start()
+    threading.Thread(target=_check_usable, args=(namespace, authenticator), name="first-look", daemon=True).start()
     signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
     try:
@@ -138,6 +139,25 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
 def _access_log(settings: Settings) -> AccessLog | None:
     is_wanted = settings.access_log and settings.log_level in {"debug", "info"}
     return AccessLog(settings.log_format) if is_wanted else None
+
+
+def _require_callers(settings: Settings, authenticator: Authenticator, namespace: DirectoryNamespace) -> None:
+    """Refuse to serve a catalog with grants if no caller has a name: all would have what `everyone` has, and no more.
+
+    A catalog that cannot be read now is judged by when it can be.
+    """
+    if authenticator.required:
+        return
+    policy = None
+    with suppress(LanceNamespaceError, LanceCoreError):
+        policy = namespace.newest().policy
+    if policy is not None:
+        namespace.close()
+        raise refusal(
+            f"refused to serve {shown_uri(settings.root)}: grants are in force in its catalog, and without keys no "
+            "caller has a name. Configure API keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or "
+            "LANCE_NAMESPACE_API_KEYS_FILE) or issuers of tokens ([[token_issuers]], LANCE_NAMESPACE_TOKEN_ISSUERS)."
+        )
 
 
 def _taken(host: str, port: int, error: OSError) -> typer.Exit:
@@ -275,7 +295,7 @@ def _require_writable(namespace: DirectoryNamespace) -> None:
         raise refusal(str(error)) from error
 
 
-def _check_usable(namespace: DirectoryNamespace) -> None:
+def _check_usable(namespace: DirectoryNamespace, authenticator: Authenticator) -> None:
     """Log why requests will fail if the catalog cannot be read or written. The server goes on: it may be later.
 
     Runs in a thread of its own: a store that does not answer must not delay the start.
@@ -288,6 +308,8 @@ def _check_usable(namespace: DirectoryNamespace) -> None:
                 "refused until `lance-namespace adopt --root %s` has taken them over",
                 namespace.catalog.store.uri,
             )
+        if snapshot.policy is not None and not authenticator.required:
+            _log.critical("grants are in force, and without keys or issuers no caller has a name: all are refused")
         if not namespace.local:
             namespace.check_writable()
     except ServiceUnavailableError as error:

@@ -46,6 +46,7 @@ from namespace_server.directory.properties import CatalogSource, open_catalog, r
 from namespace_server.directory.reading import commit_results as answers
 from namespace_server.directory.reading.adopting_reads import answer_as_of, answer_unless_missing, newest_snapshot
 from namespace_server.directory.reading.descriptions import READS
+from namespace_server.directory.reading.grants import answer_grants
 from namespace_server.directory.reading.read_context import ReadContext, judge_read
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.reading.sight import Sight, sight_of
@@ -63,6 +64,7 @@ _LONG_READS = frozenset(
         "describe_catalog_version",
         "list_catalog_events",
         "list_catalog_versions",
+        "list_grants",
         "list_table_tags",
         "get_table_tag_version",
         "list_table_branches",
@@ -76,6 +78,7 @@ _LONGEST_CALL: Final = 30.0
 _ANSWERS: Final[Mapping[str, Callable[[StoredCatalog, Plan, CatalogSnapshot], Answer]]] = {
     "batch_commit_tables": answers.answer_batch,
     "batch_create_table_versions": answers.answer_versions,
+    "change_grants": answer_grants,
     "drop_namespace": answers.answer_dropped_namespace,
 }
 """How calls are answered that are not one operation answered by its result."""

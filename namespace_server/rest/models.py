@@ -76,6 +76,14 @@ class DescribeTableQuery(QueryParameters, total=False):
     check_declared: Flag
 
 
+class GrantsQuery(Paging, total=False):
+    """Query parameters of the list of grants."""
+
+    principal: str
+    role: str
+    object: str
+
+
 class BranchQuery(QueryParameters, total=False):
     """Query parameters of changes whose body has no place for the branch."""
 

@@ -37,6 +37,11 @@ OUR_OPERATIONS = {
     "delete_cursor",
     "register_intent",
     "end_intent",
+    "enable_grants",
+    "grant_privileges",
+    "revoke_privileges",
+    "grant_role",
+    "revoke_role",
 }
 
 # What this server adds to the published models.

@@ -28,6 +28,7 @@ from tests.running import running
 
 _TABLE = {"id": ["t"]}
 _UUID = str(uuid.UUID(int=1))
+_ON, _TO = {"table": ["t"]}, {"principal": "ann"}
 
 
 def test_the_operations_of_the_document_are_those_of_the_catalog() -> None:
@@ -78,6 +79,14 @@ _REQUESTS: Mapping[str, Mapping[str, Any]] = {
     "advance_cursor": {"name": "c"},
     "delete_cursor": {"name": "c"},
     "list_catalog_events": {"since": 0},
+    "list_grants": {"principal": "ann", "object": "t"},
+    "check_privilege": {"privilege": "read", "on": _ON},
+    "enable_grants": {"administrators": [_TO]},
+    "change_grants": {"grants": [{"on": _ON, "to": _TO, "privileges": ["read"]}]},
+    "grant_privileges": {"on": _ON, "to": _TO, "privileges": ["read"]},
+    "revoke_privileges": {"on": _ON, "to": _TO},
+    "grant_role": {"role": "staff", "to": _TO},
+    "revoke_role": {"role": "staff", "to": _TO},
     "register_intent": {"intent_id": _UUID, "tables": [_TABLE]},
     "end_intent": {"intent_id": _UUID},
     "commit_transaction": {**_TABLE, "transaction": _transaction()},
@@ -163,6 +172,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 _PROBES = {"HealthLive", "HealthReady"}  # of load balancers, which may add what they like
+_OTHER_CATALOGS = {"EnableGrants", "ChangeGrants"}  # they succeed where grants are in force, see tests/access
 
 
 @pytest.mark.parametrize("place", OPERATIONS, ids=lambda place: OPERATIONS[place]["operationId"])
@@ -183,6 +193,8 @@ def test_what_an_operation_does_not_have_is_refused(scene: Scene, place: tuple[s
         assert "prefliter" in answer.json()["error"]
     assert scene.http.get("/v1/catalog").json()["version"] == before
 
+    if name in _OTHER_CATALOGS:
+        return
     if isinstance(asked.body, dict) and name != "UpdateTableSchemaMetadata":
         asked = Asked({**asked.body, "later": None}, asked.id, asked.query, asked.names)
     assert asked.send(scene.http, *place).status_code == 200  # null is absent

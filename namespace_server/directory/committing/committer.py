@@ -40,7 +40,7 @@ from namespace_server.directory.model.operations import (
     chains_of,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.judgement import judge_before
+from namespace_server.directory.planning.early_judgement import judge_before
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
 from namespace_server.directory.verifying.verifier import Verifier

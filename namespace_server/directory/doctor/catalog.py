@@ -17,12 +17,14 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.versions import find_contents
+from namespace_server.access.grants import object_name
+from namespace_server.access.subjects import ordered
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.gc.plan import list_runs, read_plan
 from namespace_server.directory.gc.purges import find_left_behind
 from namespace_server.directory.gc.report import words_of
 from namespace_server.directory.manifest_table.peers import PEER_PROPERTY, read_introduction
-from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
+from namespace_server.directory.manifest_table.schema import COLLECTED, GRANTED, WRITER_FLAGS_KEY
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.manifest_reader import is_row
 from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, RecordEntry, VersionEntry
@@ -193,12 +195,15 @@ def _check_newest(
     if horizon > now + _TOLERANCE:
         yield Finding("horizon-in-future", MANIFEST_TABLE, f"the horizon is {horizon:%Y-%m-%dT%H:%M:%SZ}")
     yield from _check_dates(snapshot, files[snapshot.version], now)
-    if snapshot.collector.run:
+    if snapshot.collector.run or snapshot.policy is not None:
         data = store.find(files[snapshot.version].path)  # it is gone if a hundred others came meanwhile
         metadata = {} if data is None else parse_manifest_file(data).manifest.table_metadata
         flags = metadata.get(WRITER_FLAGS_KEY, "0")
-        if data is not None and not (flags.isdigit() and int(flags) & COLLECTED):
+        found = int(flags) if flags.isdigit() else 0
+        if data is not None and snapshot.collector.run and not found & COLLECTED:
             yield Finding("writer-flag-missing", files[snapshot.version].path, f"writer flags {flags}, expected bit 33")
+        if data is not None and snapshot.policy is not None and not found & GRANTED:
+            yield Finding("grants-flag-missing", files[snapshot.version].path, f"writer flags {flags}, expected bit 34")
 
 
 def _check_dates(snapshot: CatalogSnapshot, newest: ObjectMeta, now: datetime) -> Iterator[Finding]:
@@ -255,6 +260,17 @@ def check_kept(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Findin
     for record in snapshot.records():
         if record.state == DROPPED and record.catalog_version and (text := problem(record.catalog_version)) is not None:
             yield Finding("tombstone-without-version", f"tombstone {record.batch_uuid}", text)
+
+
+def check_grants(_store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
+    """Each grant is on an object that is there, and is what it says."""
+    for grant in snapshot.policy.grants() if snapshot.policy is not None else ():
+        is_there = (
+            snapshot.table(grant.on) is not None if grant.kind == "table" else snapshot.namespace(grant.on) is not None
+        )
+        if not is_there:
+            text = f"{', '.join(ordered(grant.privileges))} to {grant.to}: there is no such {grant.kind}"
+            yield Finding("grant-without-object", object_name(grant.kind, grant.on), text)
 
 
 def check_locations(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:

@@ -73,6 +73,12 @@ KINDS: Final = {
     "writer-flag-missing": _Kind(
         Severity.WARNING, "run `lance-namespace gc`: it sets the flag, which shuts out releases that cannot collect"
     ),
+    "grants-flag-missing": _Kind(
+        Severity.WARNING, "make any change of the catalog: it sets the flag, which shuts out releases without grants"
+    ),
+    "grant-without-object": _Kind(
+        Severity.WARNING, "it allows nothing, and goes when an object of this name is made; revoke it"
+    ),
     "pin-without-version": _Kind(Severity.DAMAGE, "restore the copy from a backup, or remove the pin"),
     "tombstone-without-version": _Kind(Severity.WARNING, "the tables that it names cannot come back"),
     "dropped-table-lost": _Kind(

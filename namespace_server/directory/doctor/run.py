@@ -15,7 +15,13 @@ from typing import Final
 
 from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.doctor.catalog import check_kept, check_locations, check_staging, check_versions
+from namespace_server.directory.doctor.catalog import (
+    check_grants,
+    check_kept,
+    check_locations,
+    check_staging,
+    check_versions,
+)
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
 from namespace_server.directory.doctor.retained_versions import check_kept_tables
 from namespace_server.directory.doctor.tables import TableExamination
@@ -89,7 +95,7 @@ class Examination:
     def _look_at_catalog(self) -> tuple[CatalogSnapshot | None, list[Finding]]:
         snapshot, found = check_versions(self.store, datetime.now(UTC))
         if snapshot is not None:
-            for check in (check_kept, check_locations, check_staging):
+            for check in (check_kept, check_grants, check_locations, check_staging):
                 found += check(self.store, snapshot)
         return snapshot, found
 

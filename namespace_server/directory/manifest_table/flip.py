@@ -193,7 +193,7 @@ def prepare_flip(
     builder.write_rows(rows, read)
     builder.write_deletions()
     frame = _next_frame(disk, snapshot.version, table_metadata, strict)
-    if ACCESS_ID in changes.puts:
+    if ACCESS_ID in changes.puts or snapshot.policy is not None:
         _set_catalog_flags(frame, GRANTED)
     identity = disk.identity or attempt
     frame.table_metadata.update({IDENTITY_KEY: identity})

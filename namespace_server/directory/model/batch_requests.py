@@ -12,8 +12,15 @@ from typing import Final
 import orjson
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
-from namespace_server.directory.model import intent_requests, requests
+from namespace_server.directory.model import grant_requests, intent_requests, requests
 from namespace_server.directory.model.errors import shown
+from namespace_server.directory.model.grant_operations import (
+    EnableGrants,
+    GrantPrivileges,
+    GrantRole,
+    RevokePrivileges,
+    RevokeRole,
+)
 from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AssertTableVersion,
@@ -72,6 +79,11 @@ IN_BATCHES: Final = _by_name(
         DeleteCursor: requests.delete_cursor,
         RegisterIntent: intent_requests.register_intent,
         EndIntent: intent_requests.end_intent,
+        EnableGrants: grant_requests.enable_grants,
+        GrantPrivileges: grant_requests.grant_privileges,
+        RevokePrivileges: grant_requests.revoke_privileges,
+        GrantRole: grant_requests.grant_role,
+        RevokeRole: grant_requests.revoke_role,
     }
 )
 """The readers of the operations of a batch, by name."""
@@ -94,6 +106,7 @@ _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} 
         RenameTable: requests.rename_table,
         CreateTableVersion: requests.create_table_version,
         CreateBranch: requests.create_branch,
+        EnableGrants: grant_requests.enable_grants,
     }
 )
 
@@ -154,6 +167,7 @@ def request_hash(operation: str, request: Request) -> str:
 _MANY: Final[Mapping[str, Callable[[Request, RequestRules], tuple[RequestedOperation, ...]]]] = {
     "batch_commit_tables": batch_operations,
     "batch_create_table_versions": version_entries,
+    "change_grants": grant_requests.change_grants,
 }
 
 CALLS: Final = frozenset(_ALONE) | frozenset(_MANY)

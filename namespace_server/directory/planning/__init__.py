@@ -10,7 +10,7 @@ transactions          the commit of a transaction onto the head
 references            operations on branches and tags
 undrop                the return of dropped tables and namespaces
 grants                changes of grants
-judgement             whether the subject of a batch may do each operation
+judgement             whether the subject of a batch may do each operation; early_judgement: before it is planned
 pins, intents         catalog versions that are kept; jobs that may commit late
 cursors               how far consumers of events have come
 freshness             refuses files that garbage collection may remove

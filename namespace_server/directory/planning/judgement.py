@@ -46,7 +46,6 @@ from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
-    Batch,
     CommitTransaction,
     ConfirmTag,
     CreateBranch,
@@ -143,33 +142,15 @@ class Judgement:
 UNJUDGED: Final = Judgement()
 
 
-def judge_before(batch: Batch, snapshot: CatalogSnapshot) -> tuple[list[Authorization], dict[int, LanceNamespaceError]]:
-    """Judge a batch before anything that it names is looked at on storage.
-
-    Returns what it lacks, and by index the errors of the operations that name what may not be seen. What the batch
-    makes itself is not judged: the flip decides.
-    """
-    if batch.subject is None or snapshot.policy is None:
-        return [], {}
-    judge = Judge(batch.subject, lambda _: snapshot, exact=False)
-    judgements = [judge.judge(index, operation) for index, operation in enumerate(batch.operations)]
-    denials = [denial for judgement in judgements for denial in judgement.denials]
-    hidden = {index: each.refusal for index, each in enumerate(judgements) if each.refusal is not None}
-    return denials, hidden
-
-
 @dataclass(slots=True)
 class Judge:
     """Judges the operations of one batch, in order.
 
-    `judged` gives the catalog after the operations before. `exact` says that it is that; otherwise it is the catalog
-    before the batch, and what the batch makes itself is not judged.
+    `judged` gives the catalog after the operations before, as far as it concerns an object.
     """
 
     subject: Subject
     judged: Judged
-    exact: bool = True
-    _made: set[ObjectId] = field(default_factory=set)
     _checks: list[Authorization] = field(default_factory=list)
     _index: int = 0
 
@@ -191,22 +172,11 @@ class Judge:
         if self.judged(()).policy is None:
             return UNJUDGED
         self._index, self._checks = index, []
-        if not self.exact and self._is_made(operation):
-            return UNJUDGED
         try:
             result = self._look(operation, finding, known_bases)
         except LanceNamespaceError as error:
             return Judgement(tuple(self._checks), error)
         return Judgement(tuple(self._checks), None, result)
-
-    def _is_made(self, operation: Operation) -> bool:
-        """Whether an operation is about what the batch makes itself; notes what it makes."""
-        known = operation.id in self._made or any(operation.id[:end] in self._made for end in range(len(operation.id)))
-        if isinstance(operation, CreateNamespace | DeclareTable | RegisterTable | UndropNamespace):
-            self._made.add(operation.id)
-        elif isinstance(operation, RenameTable | UndropTable):
-            self._made.add(operation.new_id)
-        return known
 
     def _look(
         self, operation: Operation, finding: Finding | None, known_bases: Callable[[], Collection[str]]
@@ -326,9 +296,10 @@ class Judge:
     def _creation(self, operation: CreateNamespace | DeclareTable | RegisterTable) -> None:
         object_id = operation.id
         implicit = isinstance(operation, DeclareTable) and operation.implicit_namespaces
-        if not self._creation_in(object_id, implicit=implicit):
-            return
-        if isinstance(operation, RegisterTable) and not self._check("catalog", (), OWN):
+        is_allowed = self._creation_in(object_id, implicit=implicit)
+        if isinstance(operation, RegisterTable):  # no grant governs the files that it takes
+            is_allowed &= self._check("catalog", (), OWN)
+        if not is_allowed:
             return
         catalog, policy = self.judged(object_id), self._policy(object_id)
         is_seen = policy.allows(self.subject, SEE, object_id)
@@ -465,7 +436,7 @@ class Judge:
             lies_at = None if table.location is None else self.judged(()).table_at(table.location)
             for object_id in {table.id, lies_at or table.id}:
                 if self._table(object_id, ()):
-                    self._check_any("table", object_id, (WRITE, READ))
+                    self._check_any("table", object_id, (READ, WRITE))
 
     def _notes(self, operation: AlterBatch) -> None:
         record = self.judged(()).record(operation.batch_uuid)

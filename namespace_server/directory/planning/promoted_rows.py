@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from namespace_server.access.subjects import Privilege
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import (
@@ -34,9 +35,11 @@ def rows_to_promote(
     """
     if not snapshot.state.open_places:
         return []
-    heads, removed = set(chains), set[ObjectId]()
+    heads, removed, policy = set(chains), set[ObjectId](), snapshot.policy
     for batch in batches:
         for operation in batch.operations:
+            if policy is not None and not policy.allows(batch.subject, Privilege.SEE, operation.id):
+                continue  # nothing is read for who may not see it
             if isinstance(operation, CommitTransaction | CreateTableVersion):
                 heads.add((operation.id, operation.branch))
             elif (removed_id := _removed(operation)) is not None:

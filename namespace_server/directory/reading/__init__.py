@@ -8,6 +8,7 @@ descriptions      answers about namespaces, tables and the catalog
 table_versions    answers about table versions
 table_at_version  the manifest and location of a table at a version, for work on its rows
 change_ranges     the versions of a table between two catalog versions
+grants            answers about grants, and whether somebody may do something
 events            answers about events, and about the cursors of their consumers
 references        answers about tags and branches
 transactions      answers about transactions and batches

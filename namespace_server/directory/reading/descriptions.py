@@ -29,6 +29,7 @@ from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
 from namespace_server.directory.reading import events, references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
+from namespace_server.directory.reading.grants import check_privilege, list_grants
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.visible_history import visible_batches, visible_versions
 
@@ -374,4 +375,6 @@ READS: Mapping[str, Read] = {
     "list_intents": list_intents,
     "list_cursors": events.list_cursors,
     "list_catalog_events": events.list_catalog_events,
+    "list_grants": list_grants,
+    "check_privilege": check_privilege,
 }

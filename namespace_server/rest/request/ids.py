@@ -31,9 +31,11 @@ _MOST_NAMES: Final = 4
 _CREATING: Final = frozenset({"create_namespace", "create_table", "declare_table", "register_table"})
 _DROPPED: Final = frozenset({"undrop_namespace", "undrop_table"})
 """Operations on what does not exist now, so that what exists decides nothing."""
-_LISTS: Final = ("operations", "entries", "tables", "results")
-"""Fields that hold objects with ids: operations of a batch and their results, versions, tables of an intent."""
-_IDS: Final = ("id", "new_namespace_id", "new_id", "namespace")
+_LISTS: Final = ("operations", "entries", "tables", "results", "grants", "revokes")
+"""Fields that hold objects with ids: operations of a batch and their results, versions, tables of an intent, grants."""
+_IDS: Final = ("id", "new_namespace_id", "new_id", "namespace", "table")
+_GRANTED: Final = "on"
+"""The field that holds an object with one id: what a grant is on."""
 
 
 def kind_of(path: str) -> Kind:
@@ -180,6 +182,9 @@ def _with_ids(body: Mapping[str, object], change: Callable[[Id], Id]) -> dict[st
         value = found.get(field)
         if _is_id(value):
             found[field] = change(value)
+    granted = found.get(_GRANTED)
+    if isinstance(granted, dict):
+        found[_GRANTED] = _with_ids(granted, change)
     for field in _LISTS:
         items = found.get(field)
         if isinstance(items, list):

@@ -18,6 +18,8 @@ from lance_core.format.deletion import encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
+from namespace_server.access.grants import AccessEntry, GrantEntry
+from namespace_server.access.subjects import Grantee, Privilege
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.manifest_table.schema import WRITER_FLAGS_KEY
@@ -239,6 +241,22 @@ def horizon_is_in_the_future(place: Place) -> None:
 @damage("writer-flag-missing")
 def writer_flag_is_missing(place: Place) -> None:
     lance.dataset(str(place.root / "__manifest")).update_metadata({WRITER_FLAGS_KEY: str(1 << 32)})
+
+
+@damage("grants-flag-missing")
+def flag_of_grants_is_missing(place: Place) -> None:
+    place.change(lambda _: changes_of([AccessEntry()]))
+    lance.dataset(str(place.root / "__manifest")).update_metadata({WRITER_FLAGS_KEY: str(3 << 32)})
+
+
+@damage("grant-without-object")
+def grants_are_left_of_what_is_gone(place: Place) -> None:
+    grantee, privileges = Grantee("role", "readers"), frozenset({Privilege.READ})
+    left = [
+        GrantEntry("table", ("g", "gone"), grantee, privileges),
+        GrantEntry("namespace", ("gone",), grantee, privileges),
+    ]
+    place.change(lambda _: changes_of([AccessEntry(), *left]))
 
 
 @damage("pin-without-version", "tombstone-without-version")

@@ -70,8 +70,8 @@ def test_a_flip_that_leaves_the_names_alone_keeps_their_object(wide: CatalogSnap
     after = wide.apply(put([version, renamed, NamespaceEntry(("other",))]))
     assert after.facts(WIDE.id) == wide.facts(WIDE.id)
     assert after.state.children.get(WIDE.id) is wide.state.children.get(WIDE.id)
-    assert after.facts(table(4).id)[2] is wide.facts(table(4).id)[2]
-    assert after.facts(first.id)[2] is not wide.facts(first.id)[2]
+    assert after.facts(table(4).id)[3] is wide.facts(table(4).id)[3]
+    assert after.facts(first.id)[3] is not wide.facts(first.id)[3]
 
 
 def test_declares_of_one_batch_are_applied_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

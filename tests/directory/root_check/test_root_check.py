@@ -196,7 +196,7 @@ def root(made: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(WRITER_FLAGS_KEY, str(MANAGED_FLAG | COLLECTED | 1 << 34)), (READER_FLAGS_KEY, "1"), (WRITER_FLAGS_KEY, "new")],
+    [(WRITER_FLAGS_KEY, str(MANAGED_FLAG | COLLECTED | 1 << 35)), (READER_FLAGS_KEY, "1"), (WRITER_FLAGS_KEY, "new")],
 )
 def test_a_catalog_of_a_newer_release(root: Path, key: str, value: str) -> None:
     make_newer(root, key, value)

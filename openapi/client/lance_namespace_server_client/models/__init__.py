@@ -42,6 +42,10 @@ from .catalog_pin_response import CatalogPinResponse
 from .catalog_table import CatalogTable
 from .catalog_table_branches import CatalogTableBranches
 from .catalog_version import CatalogVersion
+from .change_grants_request import ChangeGrantsRequest
+from .change_grants_response import ChangeGrantsResponse
+from .check_privilege_request import CheckPrivilegeRequest
+from .check_privilege_response import CheckPrivilegeResponse
 from .commit_table_operation import CommitTableOperation
 from .commit_table_result import CommitTableResult
 from .commit_transaction_request import CommitTransactionRequest
@@ -97,6 +101,8 @@ from .drop_table_index_response import DropTableIndexResponse
 from .drop_table_request import DropTableRequest
 from .drop_table_response import DropTableResponse
 from .dropped_table import DroppedTable
+from .enable_grants_request import EnableGrantsRequest
+from .enable_grants_response import EnableGrantsResponse
 from .end_intent_request import EndIntentRequest
 from .error_response import ErrorResponse
 from .error_response_outcome import ErrorResponseOutcome
@@ -112,6 +118,12 @@ from .get_table_stats_request import GetTableStatsRequest
 from .get_table_stats_response import GetTableStatsResponse
 from .get_table_tag_version_request import GetTableTagVersionRequest
 from .get_table_tag_version_response import GetTableTagVersionResponse
+from .grant import Grant
+from .grant_change import GrantChange
+from .grant_privileges_request import GrantPrivilegesRequest
+from .grant_role_request import GrantRoleRequest
+from .granted_object import GrantedObject
+from .grantee import Grantee
 from .health_live_response import HealthLiveResponse
 from .health_ready_response import HealthReadyResponse
 from .health_ready_response_mode import HealthReadyResponseMode
@@ -131,6 +143,7 @@ from .list_catalog_pins_response import ListCatalogPinsResponse
 from .list_catalog_versions_response import ListCatalogVersionsResponse
 from .list_cursors_response import ListCursorsResponse
 from .list_dropped_tables_response import ListDroppedTablesResponse
+from .list_grants_response import ListGrantsResponse
 from .list_intents_response import ListIntentsResponse
 from .list_namespaces_response import ListNamespacesResponse
 from .list_table_branches_response import ListTableBranchesResponse
@@ -149,6 +162,7 @@ from .operation_failure import OperationFailure
 from .operation_failure_kind import OperationFailureKind
 from .phrase_query import PhraseQuery
 from .pin_catalog_version_request import PinCatalogVersionRequest
+from .privilege import Privilege
 from .properties import Properties
 from .query_table_request import QueryTableRequest
 from .query_table_request_columns import QueryTableRequestColumns
@@ -163,6 +177,9 @@ from .rename_table_request import RenameTableRequest
 from .rename_table_response import RenameTableResponse
 from .restore_table_request import RestoreTableRequest
 from .restore_table_response import RestoreTableResponse
+from .revoke_privileges_request import RevokePrivilegesRequest
+from .revoke_role_request import RevokeRoleRequest
+from .role_membership import RoleMembership
 from .set_table_properties_request import SetTablePropertiesRequest
 from .set_table_properties_response import SetTablePropertiesResponse
 from .stage_rows_response import StageRowsResponse
@@ -242,6 +259,10 @@ __all__ = (
     "CatalogTable",
     "CatalogTableBranches",
     "CatalogVersion",
+    "ChangeGrantsRequest",
+    "ChangeGrantsResponse",
+    "CheckPrivilegeRequest",
+    "CheckPrivilegeResponse",
     "CommitTableOperation",
     "CommitTableResult",
     "CommitTransactionRequest",
@@ -297,6 +318,8 @@ __all__ = (
     "DropTableRequest",
     "DropTableResponse",
     "DroppedTable",
+    "EnableGrantsRequest",
+    "EnableGrantsResponse",
     "EndIntentRequest",
     "ErrorResponse",
     "ErrorResponseOutcome",
@@ -312,6 +335,12 @@ __all__ = (
     "GetTableStatsResponse",
     "GetTableTagVersionRequest",
     "GetTableTagVersionResponse",
+    "Grant",
+    "GrantChange",
+    "GrantPrivilegesRequest",
+    "GrantRoleRequest",
+    "GrantedObject",
+    "Grantee",
     "HealthLiveResponse",
     "HealthReadyResponse",
     "HealthReadyResponseMode",
@@ -331,6 +360,7 @@ __all__ = (
     "ListCatalogVersionsResponse",
     "ListCursorsResponse",
     "ListDroppedTablesResponse",
+    "ListGrantsResponse",
     "ListIntentsResponse",
     "ListNamespacesResponse",
     "ListTableBranchesResponse",
@@ -349,6 +379,7 @@ __all__ = (
     "OperationFailureKind",
     "PhraseQuery",
     "PinCatalogVersionRequest",
+    "Privilege",
     "Properties",
     "QueryTableRequest",
     "QueryTableRequestColumns",
@@ -363,6 +394,9 @@ __all__ = (
     "RenameTableResponse",
     "RestoreTableRequest",
     "RestoreTableResponse",
+    "RevokePrivilegesRequest",
+    "RevokeRoleRequest",
+    "RoleMembership",
     "SetTablePropertiesRequest",
     "SetTablePropertiesResponse",
     "StageRowsResponse",

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.privilege import Privilege
 from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.granted_object import GrantedObject
+    from ..models.grantee import Grantee
+
 
 T = TypeVar("T", bound="CatalogChange")
 
@@ -23,6 +29,11 @@ class CatalogChange:
         tag (str | Unset):
         pin (str | Unset):
         cursor (str | Unset):
+        on (GrantedObject | Unset): Exactly one of its fields.
+        to (Grantee | Unset): Exactly one of its fields. The role `everyone` is that of every caller.
+        privileges (list[Privilege] | Unset):
+        role (str | Unset):
+        administrators (list[Grantee] | Unset):
         version (int | Unset): The version of the table that it made or names.
         change (str | Unset): Name of the Lance operation that made the version: `Append`.
         rows (int | Unset): By how many rows the version is larger, negative if smaller; absent if that is not known.
@@ -35,6 +46,11 @@ class CatalogChange:
     tag: str | Unset = UNSET
     pin: str | Unset = UNSET
     cursor: str | Unset = UNSET
+    on: GrantedObject | Unset = UNSET
+    to: Grantee | Unset = UNSET
+    privileges: list[Privilege] | Unset = UNSET
+    role: str | Unset = UNSET
+    administrators: list[Grantee] | Unset = UNSET
     version: int | Unset = UNSET
     change: str | Unset = UNSET
     rows: int | Unset = UNSET
@@ -59,6 +75,30 @@ class CatalogChange:
 
         cursor = self.cursor
 
+        on: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.on, Unset):
+            on = self.on.to_dict()
+
+        to: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.to, Unset):
+            to = self.to.to_dict()
+
+        privileges: list[str] | Unset = UNSET
+        if not isinstance(self.privileges, Unset):
+            privileges = []
+            for privileges_item_data in self.privileges:
+                privileges_item = privileges_item_data.value
+                privileges.append(privileges_item)
+
+        role = self.role
+
+        administrators: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.administrators, Unset):
+            administrators = []
+            for administrators_item_data in self.administrators:
+                administrators_item = administrators_item_data.to_dict()
+                administrators.append(administrators_item)
+
         version = self.version
 
         change = self.change
@@ -82,6 +122,16 @@ class CatalogChange:
             field_dict["pin"] = pin
         if cursor is not UNSET:
             field_dict["cursor"] = cursor
+        if on is not UNSET:
+            field_dict["on"] = on
+        if to is not UNSET:
+            field_dict["to"] = to
+        if privileges is not UNSET:
+            field_dict["privileges"] = privileges
+        if role is not UNSET:
+            field_dict["role"] = role
+        if administrators is not UNSET:
+            field_dict["administrators"] = administrators
         if version is not UNSET:
             field_dict["version"] = version
         if change is not UNSET:
@@ -93,6 +143,9 @@ class CatalogChange:
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.granted_object import GrantedObject
+        from ..models.grantee import Grantee
+
         d = dict(src_dict)
         operation = d.pop("operation", UNSET)
 
@@ -108,6 +161,40 @@ class CatalogChange:
 
         cursor = d.pop("cursor", UNSET)
 
+        _on = d.pop("on", UNSET)
+        on: GrantedObject | Unset
+        if isinstance(_on, Unset):
+            on = UNSET
+        else:
+            on = GrantedObject.from_dict(_on)
+
+        _to = d.pop("to", UNSET)
+        to: Grantee | Unset
+        if isinstance(_to, Unset):
+            to = UNSET
+        else:
+            to = Grantee.from_dict(_to)
+
+        _privileges = d.pop("privileges", UNSET)
+        privileges: list[Privilege] | Unset = UNSET
+        if _privileges is not UNSET:
+            privileges = []
+            for privileges_item_data in _privileges:
+                privileges_item = Privilege(privileges_item_data)
+
+                privileges.append(privileges_item)
+
+        role = d.pop("role", UNSET)
+
+        _administrators = d.pop("administrators", UNSET)
+        administrators: list[Grantee] | Unset = UNSET
+        if _administrators is not UNSET:
+            administrators = []
+            for administrators_item_data in _administrators:
+                administrators_item = Grantee.from_dict(administrators_item_data)
+
+                administrators.append(administrators_item)
+
         version = d.pop("version", UNSET)
 
         change = d.pop("change", UNSET)
@@ -122,6 +209,11 @@ class CatalogChange:
             tag=tag,
             pin=pin,
             cursor=cursor,
+            on=on,
+            to=to,
+            privileges=privileges,
+            role=role,
+            administrators=administrators,
             version=version,
             change=change,
             rows=rows,

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from ..models.declare_table_request import DeclareTableRequest
     from ..models.delete_cursor_request import DeleteCursorRequest
     from ..models.deregister_table_request import DeregisterTableRequest
+    from ..models.enable_grants_request import EnableGrantsRequest
     from ..models.end_intent_request import EndIntentRequest
+    from ..models.grant_privileges_request import GrantPrivilegesRequest
+    from ..models.grant_role_request import GrantRoleRequest
     from ..models.pin_catalog_version_request import PinCatalogVersionRequest
     from ..models.register_intent_request import RegisterIntentRequest
+    from ..models.revoke_privileges_request import RevokePrivilegesRequest
+    from ..models.revoke_role_request import RevokeRoleRequest
     from ..models.set_table_properties_request import SetTablePropertiesRequest
     from ..models.undrop_table_request import UndropTableRequest
     from ..models.unpin_catalog_version_request import UnpinCatalogVersionRequest
@@ -55,6 +60,15 @@ class CommitTableOperation:
         delete_cursor (DeleteCursorRequest | Unset): Not part of the published namespace API.
         register_intent (RegisterIntentRequest | Unset): Not part of the published namespace API.
         end_intent (EndIntentRequest | Unset): Not part of the published namespace API.
+        enable_grants (EnableGrantsRequest | Unset): Not part of the published namespace API.
+        grant_privileges (GrantPrivilegesRequest | Unset): It needs `grant` on the object, and each privilege that is
+            given. Not part of the published namespace API.
+        revoke_privileges (RevokePrivilegesRequest | Unset): It needs `grant` on the object, and each privilege that is
+            taken. Not part of the published namespace API.
+        grant_role (GrantRoleRequest | Unset): Give a role to a principal or to another role. It needs `own` on the
+            catalog. Not part of the published namespace API.
+        revoke_role (RevokeRoleRequest | Unset): Take a role from a principal or another role. It needs `own` on the
+            catalog. Not part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET
@@ -71,6 +85,11 @@ class CommitTableOperation:
     delete_cursor: DeleteCursorRequest | Unset = UNSET
     register_intent: RegisterIntentRequest | Unset = UNSET
     end_intent: EndIntentRequest | Unset = UNSET
+    enable_grants: EnableGrantsRequest | Unset = UNSET
+    grant_privileges: GrantPrivilegesRequest | Unset = UNSET
+    revoke_privileges: RevokePrivilegesRequest | Unset = UNSET
+    grant_role: GrantRoleRequest | Unset = UNSET
+    revoke_role: RevokeRoleRequest | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,6 +149,26 @@ class CommitTableOperation:
         if not isinstance(self.end_intent, Unset):
             end_intent = self.end_intent.to_dict()
 
+        enable_grants: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.enable_grants, Unset):
+            enable_grants = self.enable_grants.to_dict()
+
+        grant_privileges: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.grant_privileges, Unset):
+            grant_privileges = self.grant_privileges.to_dict()
+
+        revoke_privileges: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.revoke_privileges, Unset):
+            revoke_privileges = self.revoke_privileges.to_dict()
+
+        grant_role: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.grant_role, Unset):
+            grant_role = self.grant_role.to_dict()
+
+        revoke_role: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.revoke_role, Unset):
+            revoke_role = self.revoke_role.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -161,6 +200,16 @@ class CommitTableOperation:
             field_dict["register_intent"] = register_intent
         if end_intent is not UNSET:
             field_dict["end_intent"] = end_intent
+        if enable_grants is not UNSET:
+            field_dict["enable_grants"] = enable_grants
+        if grant_privileges is not UNSET:
+            field_dict["grant_privileges"] = grant_privileges
+        if revoke_privileges is not UNSET:
+            field_dict["revoke_privileges"] = revoke_privileges
+        if grant_role is not UNSET:
+            field_dict["grant_role"] = grant_role
+        if revoke_role is not UNSET:
+            field_dict["revoke_role"] = revoke_role
 
         return field_dict
 
@@ -174,9 +223,14 @@ class CommitTableOperation:
         from ..models.declare_table_request import DeclareTableRequest
         from ..models.delete_cursor_request import DeleteCursorRequest
         from ..models.deregister_table_request import DeregisterTableRequest
+        from ..models.enable_grants_request import EnableGrantsRequest
         from ..models.end_intent_request import EndIntentRequest
+        from ..models.grant_privileges_request import GrantPrivilegesRequest
+        from ..models.grant_role_request import GrantRoleRequest
         from ..models.pin_catalog_version_request import PinCatalogVersionRequest
         from ..models.register_intent_request import RegisterIntentRequest
+        from ..models.revoke_privileges_request import RevokePrivilegesRequest
+        from ..models.revoke_role_request import RevokeRoleRequest
         from ..models.set_table_properties_request import SetTablePropertiesRequest
         from ..models.undrop_table_request import UndropTableRequest
         from ..models.unpin_catalog_version_request import UnpinCatalogVersionRequest
@@ -280,6 +334,41 @@ class CommitTableOperation:
         else:
             end_intent = EndIntentRequest.from_dict(_end_intent)
 
+        _enable_grants = d.pop("enable_grants", UNSET)
+        enable_grants: EnableGrantsRequest | Unset
+        if isinstance(_enable_grants, Unset):
+            enable_grants = UNSET
+        else:
+            enable_grants = EnableGrantsRequest.from_dict(_enable_grants)
+
+        _grant_privileges = d.pop("grant_privileges", UNSET)
+        grant_privileges: GrantPrivilegesRequest | Unset
+        if isinstance(_grant_privileges, Unset):
+            grant_privileges = UNSET
+        else:
+            grant_privileges = GrantPrivilegesRequest.from_dict(_grant_privileges)
+
+        _revoke_privileges = d.pop("revoke_privileges", UNSET)
+        revoke_privileges: RevokePrivilegesRequest | Unset
+        if isinstance(_revoke_privileges, Unset):
+            revoke_privileges = UNSET
+        else:
+            revoke_privileges = RevokePrivilegesRequest.from_dict(_revoke_privileges)
+
+        _grant_role = d.pop("grant_role", UNSET)
+        grant_role: GrantRoleRequest | Unset
+        if isinstance(_grant_role, Unset):
+            grant_role = UNSET
+        else:
+            grant_role = GrantRoleRequest.from_dict(_grant_role)
+
+        _revoke_role = d.pop("revoke_role", UNSET)
+        revoke_role: RevokeRoleRequest | Unset
+        if isinstance(_revoke_role, Unset):
+            revoke_role = UNSET
+        else:
+            revoke_role = RevokeRoleRequest.from_dict(_revoke_role)
+
         commit_table_operation = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -295,6 +384,11 @@ class CommitTableOperation:
             delete_cursor=delete_cursor,
             register_intent=register_intent,
             end_intent=end_intent,
+            enable_grants=enable_grants,
+            grant_privileges=grant_privileges,
+            revoke_privileges=revoke_privileges,
+            grant_role=grant_role,
+            revoke_role=revoke_role,
         )
 
         commit_table_operation.additional_properties = d

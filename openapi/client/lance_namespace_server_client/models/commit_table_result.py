@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..models.cursor_response import CursorResponse
     from ..models.declare_table_response import DeclareTableResponse
     from ..models.deregister_table_response import DeregisterTableResponse
+    from ..models.enable_grants_response import EnableGrantsResponse
+    from ..models.grant_change import GrantChange
     from ..models.intent_response import IntentResponse
     from ..models.set_table_properties_response import SetTablePropertiesResponse
     from ..models.undrop_table_response import UndropTableResponse
@@ -44,6 +46,11 @@ class CommitTableResult:
         delete_cursor (CursorResponse | Unset):
         register_intent (IntentResponse | Unset):
         end_intent (IntentResponse | Unset):
+        enable_grants (EnableGrantsResponse | Unset):
+        grant_privileges (GrantChange | Unset):
+        revoke_privileges (GrantChange | Unset):
+        grant_role (GrantChange | Unset):
+        revoke_role (GrantChange | Unset):
     """
 
     declare_table: DeclareTableResponse | Unset = UNSET
@@ -60,6 +67,11 @@ class CommitTableResult:
     delete_cursor: CursorResponse | Unset = UNSET
     register_intent: IntentResponse | Unset = UNSET
     end_intent: IntentResponse | Unset = UNSET
+    enable_grants: EnableGrantsResponse | Unset = UNSET
+    grant_privileges: GrantChange | Unset = UNSET
+    revoke_privileges: GrantChange | Unset = UNSET
+    grant_role: GrantChange | Unset = UNSET
+    revoke_role: GrantChange | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,6 +131,26 @@ class CommitTableResult:
         if not isinstance(self.end_intent, Unset):
             end_intent = self.end_intent.to_dict()
 
+        enable_grants: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.enable_grants, Unset):
+            enable_grants = self.enable_grants.to_dict()
+
+        grant_privileges: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.grant_privileges, Unset):
+            grant_privileges = self.grant_privileges.to_dict()
+
+        revoke_privileges: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.revoke_privileges, Unset):
+            revoke_privileges = self.revoke_privileges.to_dict()
+
+        grant_role: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.grant_role, Unset):
+            grant_role = self.grant_role.to_dict()
+
+        revoke_role: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.revoke_role, Unset):
+            revoke_role = self.revoke_role.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -150,6 +182,16 @@ class CommitTableResult:
             field_dict["register_intent"] = register_intent
         if end_intent is not UNSET:
             field_dict["end_intent"] = end_intent
+        if enable_grants is not UNSET:
+            field_dict["enable_grants"] = enable_grants
+        if grant_privileges is not UNSET:
+            field_dict["grant_privileges"] = grant_privileges
+        if revoke_privileges is not UNSET:
+            field_dict["revoke_privileges"] = revoke_privileges
+        if grant_role is not UNSET:
+            field_dict["grant_role"] = grant_role
+        if revoke_role is not UNSET:
+            field_dict["revoke_role"] = revoke_role
 
         return field_dict
 
@@ -163,6 +205,8 @@ class CommitTableResult:
         from ..models.cursor_response import CursorResponse
         from ..models.declare_table_response import DeclareTableResponse
         from ..models.deregister_table_response import DeregisterTableResponse
+        from ..models.enable_grants_response import EnableGrantsResponse
+        from ..models.grant_change import GrantChange
         from ..models.intent_response import IntentResponse
         from ..models.set_table_properties_response import SetTablePropertiesResponse
         from ..models.undrop_table_response import UndropTableResponse
@@ -266,6 +310,41 @@ class CommitTableResult:
         else:
             end_intent = IntentResponse.from_dict(_end_intent)
 
+        _enable_grants = d.pop("enable_grants", UNSET)
+        enable_grants: EnableGrantsResponse | Unset
+        if isinstance(_enable_grants, Unset):
+            enable_grants = UNSET
+        else:
+            enable_grants = EnableGrantsResponse.from_dict(_enable_grants)
+
+        _grant_privileges = d.pop("grant_privileges", UNSET)
+        grant_privileges: GrantChange | Unset
+        if isinstance(_grant_privileges, Unset):
+            grant_privileges = UNSET
+        else:
+            grant_privileges = GrantChange.from_dict(_grant_privileges)
+
+        _revoke_privileges = d.pop("revoke_privileges", UNSET)
+        revoke_privileges: GrantChange | Unset
+        if isinstance(_revoke_privileges, Unset):
+            revoke_privileges = UNSET
+        else:
+            revoke_privileges = GrantChange.from_dict(_revoke_privileges)
+
+        _grant_role = d.pop("grant_role", UNSET)
+        grant_role: GrantChange | Unset
+        if isinstance(_grant_role, Unset):
+            grant_role = UNSET
+        else:
+            grant_role = GrantChange.from_dict(_grant_role)
+
+        _revoke_role = d.pop("revoke_role", UNSET)
+        revoke_role: GrantChange | Unset
+        if isinstance(_revoke_role, Unset):
+            revoke_role = UNSET
+        else:
+            revoke_role = GrantChange.from_dict(_revoke_role)
+
         commit_table_result = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -281,6 +360,11 @@ class CommitTableResult:
             delete_cursor=delete_cursor,
             register_intent=register_intent,
             end_intent=end_intent,
+            enable_grants=enable_grants,
+            grant_privileges=grant_privileges,
+            revoke_privileges=revoke_privileges,
+            grant_role=grant_role,
+            revoke_role=revoke_role,
         )
 
         commit_table_result.additional_properties = d

@@ -21,6 +21,8 @@ class OperationFailure:
         branch (str | Unset):
         expected (int | Unset): The version that the operation needed.
         actual (int | Unset): The version that was found.
+        privilege (str | Unset): The privilege that is missing on the object `id`; not part of the published namespace
+            API.
         winner_transaction_id (str | Unset): The transaction that came first.
         hint (str | Unset): What to do.
         kind (OperationFailureKind | Unset): `retryable`: the operation can succeed when it is done again on the newer
@@ -33,6 +35,7 @@ class OperationFailure:
     branch: str | Unset = UNSET
     expected: int | Unset = UNSET
     actual: int | Unset = UNSET
+    privilege: str | Unset = UNSET
     winner_transaction_id: str | Unset = UNSET
     hint: str | Unset = UNSET
     kind: OperationFailureKind | Unset = UNSET
@@ -50,6 +53,8 @@ class OperationFailure:
         expected = self.expected
 
         actual = self.actual
+
+        privilege = self.privilege
 
         winner_transaction_id = self.winner_transaction_id
 
@@ -72,6 +77,8 @@ class OperationFailure:
             field_dict["expected"] = expected
         if actual is not UNSET:
             field_dict["actual"] = actual
+        if privilege is not UNSET:
+            field_dict["privilege"] = privilege
         if winner_transaction_id is not UNSET:
             field_dict["winner_transaction_id"] = winner_transaction_id
         if hint is not UNSET:
@@ -94,6 +101,8 @@ class OperationFailure:
 
         actual = d.pop("actual", UNSET)
 
+        privilege = d.pop("privilege", UNSET)
+
         winner_transaction_id = d.pop("winner_transaction_id", UNSET)
 
         hint = d.pop("hint", UNSET)
@@ -111,6 +120,7 @@ class OperationFailure:
             branch=branch,
             expected=expected,
             actual=actual,
+            privilege=privilege,
             winner_transaction_id=winner_transaction_id,
             hint=hint,
             kind=kind,

@@ -1,0 +1,83 @@
+"""Judge a batch before anything that it names is looked at on storage: on a snapshot alone, without planning it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from lance_namespace.errors import LanceNamespaceError
+
+from namespace_server.attempts import Authorization
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.operations import (
+    Batch,
+    CreateMode,
+    CreateNamespace,
+    DeclareTable,
+    DeregisterTable,
+    DropNamespace,
+    DropTable,
+    Operation,
+    RegisterTable,
+    RenameTable,
+    UndropNamespace,
+    UndropTable,
+)
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.judgement import UNJUDGED, Judge
+
+_CREATIONS: Final = (CreateNamespace, DeclareTable, RegisterTable, UndropNamespace)
+
+
+def judge_before(batch: Batch, snapshot: CatalogSnapshot) -> tuple[list[Authorization], dict[int, LanceNamespaceError]]:
+    """Judge a batch before anything that it names is looked at on storage.
+
+    Returns what it lacks, and by index the errors of the operations that name what may not be seen. What the batch
+    makes itself is not judged: the flip decides.
+    """
+    if batch.subject is None or snapshot.policy is None:
+        return [], {}
+    judge, made = Judge(batch.subject, lambda _: snapshot), _Made(snapshot)
+    denials: list[Authorization] = []
+    hidden: dict[int, LanceNamespaceError] = {}
+    for index, operation in enumerate(batch.operations):
+        judgement = UNJUDGED if made.concerns(operation) else judge.judge(index, operation)
+        denials += judgement.denials
+        if judgement.refusal is not None:
+            hidden[index] = judgement.refusal
+        if not denials and not hidden:  # else nothing is carried out
+            made.note(operation)
+    return denials, hidden
+
+
+class _Made:
+    """What the operations of a batch make and remove, as far as that is known before they are planned."""
+
+    def __init__(self, snapshot: CatalogSnapshot) -> None:
+        self._snapshot = snapshot
+        self._made: set[ObjectId] = set()
+        self._gone: set[ObjectId] = set()
+
+    def concerns(self, operation: Operation) -> bool:
+        """Whether an operation is about something that is made before; of a creation its namespace counts."""
+        return _is_within(operation.id[:-1] if isinstance(operation, _CREATIONS) else operation.id, self._made)
+
+    def note(self, operation: Operation) -> None:
+        """Note what an operation makes and removes. What is there already is made by no creation that succeeds."""
+        if isinstance(operation, DropTable | DeregisterTable | DropNamespace | RenameTable):
+            self._gone.add(operation.id)
+        if isinstance(operation, RenameTable | UndropTable):
+            self._made.add(operation.new_id)
+        elif isinstance(operation, _CREATIONS):
+            catalog, object_id = self._snapshot, operation.id
+            replaces = getattr(operation, "overwrite", False) or (
+                isinstance(operation, CreateNamespace) and operation.mode is CreateMode.OVERWRITE
+            )
+            is_there = catalog.namespace(object_id) is not None or catalog.table(object_id) is not None
+            if replaces or not is_there or _is_within(object_id, self._gone):
+                self._made.add(object_id)
+
+
+def _is_within(object_id: ObjectId, objects: Collection[ObjectId]) -> bool:
+    """Whether an object is one of these, or below one."""
+    return any(object_id[:end] in objects for end in range(1, len(object_id) + 1))

@@ -1,0 +1,186 @@
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...models.enable_grants_request import EnableGrantsRequest
+from ...models.enable_grants_response import EnableGrantsResponse
+from ...models.error_response import ErrorResponse
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    *,
+    body: EnableGrantsRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/v1/catalog/access",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> EnableGrantsResponse | ErrorResponse:
+    if response.status_code == 200:
+        response_200 = EnableGrantsResponse.from_dict(response.json())
+
+        return response_200
+
+    response_default = ErrorResponse.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[EnableGrantsResponse | ErrorResponse]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: EnableGrantsRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> Response[EnableGrantsResponse | ErrorResponse]:
+    """Put grants in force, for good. What no grant allows is refused from then on.
+
+     The server has to know its callers, by API keys or by tokens. The administrators own the catalog: to
+    change them, `own` on the catalog is granted and revoked. Code 13: grants are in force already.
+
+    Args:
+        idempotency_key (str | Unset):
+        body (EnableGrantsRequest): Not part of the published namespace API.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[EnableGrantsResponse | ErrorResponse]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+        idempotency_key=idempotency_key,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    body: EnableGrantsRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> EnableGrantsResponse | ErrorResponse | None:
+    """Put grants in force, for good. What no grant allows is refused from then on.
+
+     The server has to know its callers, by API keys or by tokens. The administrators own the catalog: to
+    change them, `own` on the catalog is granted and revoked. Code 13: grants are in force already.
+
+    Args:
+        idempotency_key (str | Unset):
+        body (EnableGrantsRequest): Not part of the published namespace API.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        EnableGrantsResponse | ErrorResponse
+    """
+
+    return sync_detailed(
+        client=client,
+        body=body,
+        idempotency_key=idempotency_key,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: EnableGrantsRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> Response[EnableGrantsResponse | ErrorResponse]:
+    """Put grants in force, for good. What no grant allows is refused from then on.
+
+     The server has to know its callers, by API keys or by tokens. The administrators own the catalog: to
+    change them, `own` on the catalog is granted and revoked. Code 13: grants are in force already.
+
+    Args:
+        idempotency_key (str | Unset):
+        body (EnableGrantsRequest): Not part of the published namespace API.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[EnableGrantsResponse | ErrorResponse]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+        idempotency_key=idempotency_key,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    body: EnableGrantsRequest,
+    idempotency_key: str | Unset = UNSET,
+) -> EnableGrantsResponse | ErrorResponse | None:
+    """Put grants in force, for good. What no grant allows is refused from then on.
+
+     The server has to know its callers, by API keys or by tokens. The administrators own the catalog: to
+    change them, `own` on the catalog is granted and revoked. Code 13: grants are in force already.
+
+    Args:
+        idempotency_key (str | Unset):
+        body (EnableGrantsRequest): Not part of the published namespace API.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        EnableGrantsResponse | ErrorResponse
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            body=body,
+            idempotency_key=idempotency_key,
+        )
+    ).parsed

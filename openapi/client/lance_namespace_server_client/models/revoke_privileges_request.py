@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.privilege import Privilege
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.granted_object import GrantedObject
+    from ..models.grantee import Grantee
+
+
+T = TypeVar("T", bound="RevokePrivilegesRequest")
+
+
+@_attrs_define
+class RevokePrivilegesRequest:
+    """It needs `grant` on the object, and each privilege that is taken. Not part of the published namespace API.
+
+    Attributes:
+        on (GrantedObject): Exactly one of its fields.
+        to (Grantee): Exactly one of its fields. The role `everyone` is that of every caller.
+        privileges (list[Privilege] | Unset): Those to take; absent: all that the grantee has on the object itself.
+    """
+
+    on: GrantedObject
+    to: Grantee
+    privileges: list[Privilege] | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        on = self.on.to_dict()
+
+        to = self.to.to_dict()
+
+        privileges: list[str] | Unset = UNSET
+        if not isinstance(self.privileges, Unset):
+            privileges = []
+            for privileges_item_data in self.privileges:
+                privileges_item = privileges_item_data.value
+                privileges.append(privileges_item)
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "on": on,
+                "to": to,
+            }
+        )
+        if privileges is not UNSET:
+            field_dict["privileges"] = privileges
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.granted_object import GrantedObject
+        from ..models.grantee import Grantee
+
+        d = dict(src_dict)
+        on = GrantedObject.from_dict(d.pop("on"))
+
+        to = Grantee.from_dict(d.pop("to"))
+
+        _privileges = d.pop("privileges", UNSET)
+        privileges: list[Privilege] | Unset = UNSET
+        if _privileges is not UNSET:
+            privileges = []
+            for privileges_item_data in _privileges:
+                privileges_item = Privilege(privileges_item_data)
+
+                privileges.append(privileges_item)
+
+        revoke_privileges_request = cls(
+            on=on,
+            to=to,
+            privileges=privileges,
+        )
+
+        revoke_privileges_request.additional_properties = d
+        return revoke_privileges_request
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties
