@@ -23,9 +23,9 @@ def to(principal: str) -> dict[str, str]:
 class KeyedRequests:
     """Requests to a server, each in the name of a principal."""
 
-    def __init__(self, url: str, root: Path) -> None:
+    def __init__(self, http: httpx.Client, root: Path) -> None:
         self.root = root
-        self.http = httpx.Client(base_url=url, timeout=30)
+        self.http = http
 
     def ask(self, who: str, path: str, body: Any = None, *, key: str | None = None, **query: Any) -> httpx.Response:
         headers = as_principal(who) | ({} if key is None else {"Idempotency-Key": key})
@@ -48,8 +48,8 @@ class KeyedRequests:
 @pytest.fixture(scope="module")
 def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedRequests]:
     root = tmp_path_factory.mktemp("http") / "root"
-    with running(root, keys(ADMIN, "ann", "bob", "eve")) as url:
-        made = KeyedRequests(url, root)
+    with running(root, keys(ADMIN, "ann", "bob", "eve")) as url, httpx.Client(base_url=url, timeout=30) as http:
+        made = KeyedRequests(http, root)
         made.answer("bob", "/v1/namespace/a/create", {})
         made.answer("bob", "/v1/table/a$t/declare", {})
         assert made.answer("bob", "/v1/catalog/can", {"privilege": "own", "on": ON_A}) == {

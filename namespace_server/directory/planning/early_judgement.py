@@ -59,8 +59,11 @@ class _Made:
         self._gone: set[ObjectId] = set()
 
     def concerns(self, operation: Operation) -> bool:
-        """Whether an operation is about something that is made before; of a creation its namespace counts."""
-        return _is_within(operation.id[:-1] if isinstance(operation, _CREATIONS) else operation.id, self._made)
+        """Whether an operation is about something made or removed before; of a creation its namespace counts."""
+        named = [operation.id[:-1] if isinstance(operation, _CREATIONS) else operation.id]
+        if isinstance(operation, RenameTable | UndropTable):
+            named.append(operation.new_id[:-1])
+        return any(_is_within(each, changed) for each in named for changed in (self._made, self._gone))
 
     def note(self, operation: Operation) -> None:
         """Note what an operation makes and removes. What is there already is made by no creation that succeeds."""
