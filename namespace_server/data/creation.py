@@ -17,7 +17,7 @@ from lance_namespace.errors import (
 from namespace_server.access.subjects import Privilege
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import OPERATOR, Caller, ChangeRequest, RowsDigest
-from namespace_server.data.operations import DataOperations, namespace_errors
+from namespace_server.data.operations import DataOperations, namespace_errors, require_overwrite
 from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
 from table_data.batch_operations import DELIMITER, PropertyChange, Result, StagedOperation, TableState
@@ -110,14 +110,12 @@ def with_properties(request: CreateTable, staged: Staged, table: TableState) -> 
 def require_mode(tables: Tables, caller: Caller, mode: str, table: TableState) -> None:
     """Raise PermissionDeniedError (15) if a caller may not do with a table that exists what a mode of creation does.
 
-    The first version of a declared table is a change of its rows. To replace a table by one with other rows and another
-    schema takes what it takes to drop it, and to create it.
+    The first version of a declared table is a change of its rows.
     """
     if table.version is None:
         tables.require(caller.subject, {Privilege.WRITE}, table.id)
     elif mode == "overwrite":
-        tables.require(caller.subject, {Privilege.DROP}, table.id)
-        tables.require(caller.subject, {Privilege.CREATE}, table.id[:-1])
+        require_overwrite(tables, caller, table)
     elif mode == "exist_ok":  # the answer has its version
         tables.require(caller.subject, {Privilege.READ}, table.id)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -27,7 +27,7 @@ from namespace_server.outcomes import before_commit, with_nothing_done
 from table_data.batch_operations import Result, StagedOperation, TableState
 from table_data.errors import BaseVersionGone, ClientError, InvalidCall, VersionGone, WorkFailed
 from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import ReadRequest, TableRequest
+from table_data.requests.table_requests import Insert, ReadRequest, TableRequest
 
 Rows = TypeVar("Rows")
 
@@ -96,6 +96,9 @@ class DataOperations(Generic[Rows]):
             self._find, newest, caller=requested.caller, privileges=REQUIREMENTS[operation].privileges, layout=layout
         )
         table, catalog_version = await find()
+        if layout and _replaces_rows(request) and table.version is not None:
+            with before_commit():
+                require_overwrite(self._tables, requested.caller, table)
         async with self._begin(requested, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
@@ -181,6 +184,20 @@ class DataOperations(Generic[Rows]):
         with namespace_errors():
             async with self._runner.change(job, rows, requested.caller.principal) as change:
                 yield change
+
+
+def require_overwrite(tables: Tables, caller: Caller, table: TableState) -> None:
+    """Raise PermissionDeniedError (15) if a caller may not replace a table by one with other rows and another schema.
+
+    That takes what it takes to drop it, and to create it.
+    """
+    tables.require(caller.subject, {Privilege.DROP}, table.id)
+    tables.require(caller.subject, {Privilege.CREATE}, table.id[:-1])
+
+
+def _replaces_rows(insert: TableRequest) -> bool:
+    """Whether an insert replaces all rows. A mode that is none is refused by the work."""
+    return (cast("Insert", insert).get("mode") or "").lower() == "overwrite"
 
 
 def _answer(requested: ChangeRequest, made: CommittedChange, result: Result) -> Answer:

@@ -16,7 +16,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import Deferred, ObjectStore
 from lance_core.versions import find_contents
 from namespace_server.background.scheduler import Scheduler
-from namespace_server.credentials.vending import Vendor
+from namespace_server.credentials.vending import Permission, Vendor
 from namespace_server.directory.committing.attempt_writing import AttemptWriter
 from namespace_server.directory.committing.commit_loop import CommitLimits, CommitLoop
 from namespace_server.directory.committing.committer import Committer
@@ -179,13 +179,16 @@ class StoredCatalog:
             options.sweep_interval,
         )
 
-    def storage_options_at(self, uri: str) -> dict[str, str]:
+    def storage_options_at(self, uri: str, permission: Permission = "write") -> dict[str, str]:
         """The storage options with which clients reach the table at this URI below the root; may ask a token service.
 
         Raises ServiceUnavailableError (17).
         """
-        key = unquote(uri.removeprefix(self.store.uri.rstrip("/") + "/"))
-        return self.vendor.options(self.store.object_path(key)) if self.vendor.vends else {}
+        return self.vendor.options(self.store.object_path(self.key_of(uri)), permission) if self.vendor.vends else {}
+
+    def key_of(self, uri: str) -> str:
+        """The key of what has this URI below the root."""
+        return unquote(uri.removeprefix(self.store.uri.rstrip("/") + "/"))
 
     def start(self) -> None:
         """Begin to sweep in the background (M7). Every read and every commit does so too."""

@@ -23,6 +23,7 @@ from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
 from namespace_server.attempts import Origin
 from namespace_server.background.scheduler import Scheduler
+from namespace_server.credentials.vending import Permission
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.port import CommittedChange
@@ -326,17 +327,29 @@ class JsonCatalog:
         """Whether clients are handed storage options."""
         return self.catalog.vendor.vends
 
-    def with_storage_options(self, answer: Answer) -> Answer:
-        """The answer about a new table, with storage options for the client; may ask a token service.
+    def with_storage_options(self, answer: Answer, subject: Subject | None = None) -> Answer:
+        """The answer about a new table, with storage options for a client; may ask a token service.
 
         The table is there: where its options cannot be had, the answer is without them, and a describe gives the error.
+        It is the subject's, unless the answer is that of an earlier request, and the grants are others since.
         """
+        uri = str(answer.body["location"])
         try:
-            options = self.catalog.storage_options_at(str(answer.body["location"]))
+            permission = self._permission_at(uri, subject)
+            options = self.catalog.storage_options_at(uri, permission) if permission is not None else {}
         except ServiceUnavailableError as error:
             logger.warning("a new table is answered without storage options: %s", error)
             return answer
         return Answer({**answer.body, "storage_options": options}, answer.catalog_version) if options else answer
+
+    def _permission_at(self, uri: str, subject: Subject | None) -> Permission | None:
+        """What options for the table at a URI may allow a subject, by the grants of the newest version."""
+        sight = self._sight(subject)
+        if sight is None:
+            return "write"
+        snapshot = sight.today
+        table_id = snapshot.table_at(self.catalog.key_of(uri))
+        return None if table_id is None else sight.permission(table_id)
 
     def check_writable(self) -> None:
         """Raise ServiceUnavailableError (17) naming root and cause unless the root can be written.

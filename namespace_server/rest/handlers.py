@@ -165,7 +165,7 @@ class Commit:
                             raise
                         raise ForwardingUnknown(handed.caller.idempotency_key, f"code {int(error.code)}") from error
             if call.vends:
-                committed = await service.with_storage_options(committed)
+                committed = await service.with_storage_options(committed, exchange.subject)
             return success(service, _relative(committed, place))
 
         return _counted(answer)
@@ -231,7 +231,7 @@ class RowsChange:
                 rows = await exchange.rows(model)
             committed: Answer = await service.data.change_with_rows(operation, rows.request, rows.body, caller)
             if self.vends:
-                committed = await service.with_storage_options(committed)
+                committed = await service.with_storage_options(committed, exchange.subject)
             return success(service, _relative(committed, exchange.place))
 
         return answer

@@ -131,8 +131,8 @@ class CatalogPort(Protocol):
         """Whether clients are handed storage options."""
         ...
 
-    def with_storage_options(self, answer: Answer) -> Answer:
-        """The answer about a new table, with storage options for the client. Blocking; raises nothing."""
+    def with_storage_options(self, answer: Answer, subject: Subject | None = None) -> Answer:
+        """The answer about a new table, with storage options for a client. Blocking; raises nothing."""
         ...
 
     def check_answering(self) -> None:

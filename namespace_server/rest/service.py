@@ -304,11 +304,11 @@ class CatalogService:
         self._forwarding.was_handed()
         return None
 
-    async def with_storage_options(self, answer: Answer) -> Answer:
+    async def with_storage_options(self, answer: Answer, subject: Subject) -> Answer:
         """The answer about a new table, with storage options for the client."""
         if not self.namespace.vends:
             return answer
-        return await self.in_thread(partial(self.namespace.with_storage_options, answer))
+        return await self.in_thread(partial(self.namespace.with_storage_options, answer, subject))
 
     async def _commit_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         """Commit a change of rows; see `Tables.commit`."""

@@ -190,6 +190,47 @@ class TestCredentials:
         assert reading.asked == asked, "nothing is issued before a check"
         ground.namespace.close()
 
+    def test_of_a_repeated_creation(self, tmp_path: Path) -> None:
+        """The answer is that of the first request, the options are by the grants of today."""
+        ground, ann = Ground(tmp_path / "root"), Subject("ann")
+        ground.namespace.write("create_namespace", {"id": ["a"]})
+        on_ground(ground, granted("namespace", "a", "ann", "create"))
+        ground.catalog.vendor = Vendor(temporary=TemporaryCredentials(self.Issuer("write")))
+
+        def declare() -> Any:
+            request = {"id": ["a", "mine"]}
+            call = ground.namespace.prepare("declare_table", request, idempotency_key="k", principal="ann", subject=ann)
+            [answer] = ground.namespace.commit_calls([call])
+            assert not isinstance(answer, LanceNamespaceError), answer
+            return ground.namespace.with_storage_options(answer, ann).body
+
+        made = declare()
+        assert made["storage_options"]["token"].startswith("write")
+        assert declare() == made
+        flip(ground.catalog.table, changes_of(removes=[granted("table", "a$mine", "ann", "own").object_id]))
+        again = declare()
+        assert again["transaction_id"] == made["transaction_id"]
+        assert "storage_options" not in again
+        ground.namespace.close()
+
+
+class TestBeforeWorkBegins:
+    """What is refused has no file written for it: a worker did not begin."""
+
+    @pytest.mark.parametrize("route", ["insert?mode=overwrite", "create?mode=overwrite", "stage?mode=overwrite"])
+    def test_replacing_a_table(self, team: Team, route: str) -> None:
+        admin, carl = team.caller(ADMIN), team.caller("carl")
+        name = f"b$replaced-{route.partition('?')[0]}"
+        assert admin.post(f"/v1/table/{name}/create", ROWS).status_code == 200
+        location = Path(admin.post(f"/v1/table/{name}/describe").json()["location"].removeprefix("file://"))
+        before = sorted(location.rglob("*"))
+        put_rows(team.root, [granted("table", name, "carl", "read", "write", "alter", "drop")])
+        refused = carl.post(f"/v1/table/{name}/{route}", ROWS)
+        assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+        assert "create on namespace b" in refused.json()["error"]
+        assert sorted(location.rglob("*")) == before
+        assert admin.post(f"/v1/table/{name}/{route}", ROWS).status_code == 200
+
 
 class TestKeptTables:
     """A table that a worker has open for one caller is not one for another caller (A12)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, Protocol
+from typing import Protocol
 
 from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Privilege
@@ -13,10 +13,7 @@ from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.reading.sight import Sight, VisibleSnapshot
-
-_WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
-"""Who has one of these on a table writes files below it."""
+from namespace_server.directory.reading.sight import Sight, VisibleSnapshot, permission_of
 
 
 class Naming(Protocol):
@@ -92,11 +89,11 @@ class ReadContext:
         temporary credentials is not cached. Raises ServiceUnavailableError (17).
         """
         vendor = self._catalog.vendor
-        if not vendor.vends or not self.allows(Privilege.READ, table.id):
+        permission = permission_of(lambda each: self.allows(each, table.id)) if vendor.vends else None
+        if permission is None:
             return {}
         self.lasting = self.lasting and vendor.lasting
-        may_write = any(self.allows(each, table.id) for each in _WRITES_FILES)
-        return vendor.options(self.naming.object_path(table.location), "write" if may_write else "read")
+        return vendor.options(self.naming.object_path(table.location), permission)
 
     @property
     def snapshot(self) -> CatalogSnapshot:

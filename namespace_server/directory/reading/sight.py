@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from lance_namespace.errors import PermissionDeniedError
 
@@ -18,6 +18,7 @@ from namespace_server.access.policy import AccessPolicy
 from namespace_server.access.subjects import Privilege, Subject, ordered
 from namespace_server.access.visible_names import MergedNames, VisibleNames
 from namespace_server.attempts import Authorization, ObjectKind, with_authorizations
+from namespace_server.credentials.vending import Permission
 from namespace_server.directory.model.collector_rows import CursorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NamespaceEntry,
@@ -33,6 +34,9 @@ from namespace_server.directory.model.state import Children
 from namespace_server.outcomes import with_nothing_done
 
 E = TypeVar("E", bound=Exception)
+
+_WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
+"""Who has one of these on a table writes files below it."""
 
 
 class Sight:
@@ -81,6 +85,10 @@ class Sight:
         kind: ObjectKind = "table" if self.today.table(object_id) is not None else "namespace"
         return Authorization(privilege, decision.allowed, decision.reason, kind if object_id else "catalog", object_id)
 
+    def permission(self, table_id: ObjectId) -> Permission | None:
+        """What storage options for a table of today may allow the caller; None: it is handed none."""
+        return permission_of(lambda privilege: self.allows(privilege, table_id))
+
     def allowed_at(self, privilege: Privilege, object_id: ObjectId, version: int) -> bool:
         """Whether the caller has a privilege on what had this id in a catalog version, and may have gone since.
 
@@ -102,6 +110,13 @@ def sight_of(snapshot: CatalogSnapshot, subject: Subject | None) -> Sight | None
     """What a caller may see, by the grants of the newest snapshot; None for the operator, and without grants."""
     policy = snapshot.policy
     return None if policy is None or subject is None else Sight(policy, subject, snapshot)
+
+
+def permission_of(allows: Callable[[Privilege], bool]) -> Permission | None:
+    """What storage options for a table may allow who has the privileges that `allows` says; None: who cannot read."""
+    if not allows(Privilege.READ):
+        return None
+    return "write" if any(map(allows, _WRITES_FILES)) else "read"
 
 
 def _not_for_callers(*_: object, **__: object) -> Any:
