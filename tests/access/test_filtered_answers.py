@@ -164,6 +164,22 @@ class TestHistory:
         assert len(by_number[since + 2]["batches"]) == 1
         assert "secret three" in told(team.caller(ADMIN).get("/v1/catalog/versions?limit=10"))
 
+    def test_who_sees_and_does_not_read(self, team: Team, since: int) -> None:
+        """It is told which objects changed, and neither versions nor rows."""
+        grant = granted("catalog", "", "carl", "see")
+        put_rows(team.root, [grant])
+        carl = team.caller("carl")
+        try:
+            for path in (f"/v1/catalog/events?since={since}", "/v1/catalog/versions?limit=10"):
+                body = carl.get(path).json()
+                found = [event["data"] for event in body["events"]] if "events" in body else body["versions"]
+                told_of = [each for made in found for batch in made["batches"] for each in batch["operations"]]
+                assert ["a", "t001"] in [each["id"] for each in told_of]
+                assert {name for each in told_of for name in each} <= {"operation", "id", "new_id"}
+                assert not any(made.get("tables") for made in found)
+        finally:
+            put_rows(team.root, [], remove=[grant.object_id])
+
     def test_batches_by_their_uuid(self, team: Team, ann: Caller, since: int) -> None:
         versions = team.caller(ADMIN).get("/v1/catalog/versions?limit=10").json()["versions"]
         [hidden] = next(version for version in versions if version["version"] == since + 1)["batches"]

@@ -97,9 +97,9 @@ class Sight:
         return self.policy.allowed_at(self.subject, privilege, object_id, version)
 
     @property
-    def sees_all(self) -> bool:
-        """Whether the caller sees all of the catalog."""
-        return self.allows(Privilege.SEE, ())
+    def reads_all(self) -> bool:
+        """Whether the caller may read all of the catalog."""
+        return self.allows(Privilege.READ, ())
 
     def owns(self, principal: str | None) -> bool:
         """Whether something of a principal is the caller's own. What nobody is named for is of none."""
@@ -261,22 +261,32 @@ class VisibleSnapshot(CatalogSnapshot):
     def _shown(self, record: RecordEntry) -> RecordEntry | None:
         """What may be seen of a record: the tables, and the rest if all of these may be seen; None: nothing."""
         sight = self._sight
-        if sight.sees_all:
+        if sight.reads_all:
             return record
-        parties = tuple(party for party in record.participants if self._sees_party(record, party))
+        found = (self._shown_party(record, party) for party in record.participants)
+        parties = tuple(party for party in found if party is not None)
         if sight.owns(record.principal) or (parties and len(parties) == len(record.participants)):
             return replace(record, participants=parties)
         if not parties:
             return None
         return replace(record, participants=parties, operation="", message=None, properties={}, results=b"[]")
 
-    def _sees_party(self, record: RecordEntry, party: Participant) -> bool:
-        """Whether a table that a batch changed may be seen: as what it is today, or as what it was when it went."""
-        sight, privilege = self._sight, Privilege.READ if record.is_batch else Privilege.SEE  # a batch has versions
+    def _shown_party(self, record: RecordEntry, party: Participant) -> Participant | None:
+        """What may be seen of a table that a batch changed: as what it is today, or as what it was when it went.
+
+        Its version is told to who may read it; of a batch nothing else is told.
+        """
+        sight = self._sight
         living = sight.today.table_at(party.location)
-        if living is not None:
-            return sight.allows(privilege, living)
-        return sight.allowed_at(privilege, party.table_id, record.catalog_version)
+
+        def allows(privilege: Privilege) -> bool:
+            if living is not None:
+                return sight.allows(privilege, living)
+            return sight.allowed_at(privilege, party.table_id, record.catalog_version)
+
+        if allows(Privilege.READ):
+            return party
+        return None if record.is_batch or not allows(Privilege.SEE) else party._replace(version=0)
 
 
 class EarlierVisibleSnapshot(VisibleSnapshot):

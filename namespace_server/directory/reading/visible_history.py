@@ -1,7 +1,7 @@
 """What one caller may see of the history: the batches and table versions of a catalog version, as JSON.
 
 The history names objects as they were called then. So names are judged as of that catalog version: what a table or a
-namespace of the same name did before the grant that leads to it is told to those alone who see all of the catalog.
+namespace of the same name did before the grant that leads to it is told to those alone who read all of the catalog.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def visible_content(sight: Sight, content: VersionContent) -> VersionContent:
 def visible_batches(sight: Sight, batches: Sequence[Body], version: int) -> list[Body]:
     """The batches of a catalog version that have something visible, with their visible operations.
 
-    The message of a batch is told to who sees all of its operations.
+    The message of a batch is told to who sees all of its operations, and all of it to who may read all of the catalog.
     """
-    if sight.sees_all:
+    if sight.reads_all:
         return list(batches)
     found = []
     for batch in batches:
@@ -77,8 +77,12 @@ def _visible(sight: Sight, operation: Mapping[str, Any], version: int, *, is_own
 
 
 def _visible_record(sight: Sight, record: RecordEntry, version: int) -> RecordEntry:
-    parties = [party for party in record.participants if sight.allowed_at(Privilege.SEE, party.table_id, version)]
-    return replace(record, participants=tuple(parties))
+    seen = [party for party in record.participants if sight.allowed_at(Privilege.SEE, party.table_id, version)]
+    told = (
+        party if sight.allowed_at(Privilege.READ, party.table_id, version) else party._replace(version=0)
+        for party in seen
+    )
+    return replace(record, participants=tuple(told))
 
 
 def _listed(operations: object) -> Sequence[Mapping[str, Any]]:
