@@ -13,6 +13,7 @@ transaction         `MultiTableTransaction`: calls that change tables, made by `
 distributed         its calls for rows that other processes write
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
 leases              `Intent`, `PinnedVersion`: what is kept for a job while it is renewed
+blobs               `BlobFile`: values of columns of blobs
 read_point          the catalog version that the tables of a job are opened as of
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
     from lance_core.compaction import CompactionOptions
     from namespace_client.asynchronous import (
         AsyncAttempt,
+        AsyncBlobFile,
         AsyncCatalog,
         AsyncCatalogView,
         AsyncLease,
         AsyncTableReader,
         AsyncTransaction,
     )
+    from namespace_client.blobs import BlobFile
     from namespace_client.catalog import Attempt, Catalog
     from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
     from namespace_client.errors import (
@@ -87,12 +90,14 @@ __all__ = [
     "AccessRefused",
     "AlreadyExists",
     "AsyncAttempt",
+    "AsyncBlobFile",
     "AsyncCatalog",
     "AsyncCatalogView",
     "AsyncLease",
     "AsyncTableReader",
     "AsyncTransaction",
     "Attempt",
+    "BlobFile",
     "BranchDescription",
     "CallerIdentity",
     "Catalog",
@@ -144,6 +149,8 @@ __all__ = [
 _HOMES: Final = {
     "CompactionOptions": "lance_core.compaction",
     "AsyncAttempt": "namespace_client.asynchronous",
+    "AsyncBlobFile": "namespace_client.asynchronous",
+    "BlobFile": "namespace_client.blobs",
     "AsyncCatalog": "namespace_client.asynchronous",
     "AsyncCatalogView": "namespace_client.asynchronous",
     "AsyncLease": "namespace_client.asynchronous",

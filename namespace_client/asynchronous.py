@@ -7,18 +7,20 @@ second client would. A call whose await is cancelled goes on in its thread: whet
 from __future__ import annotations
 
 import asyncio
+import io
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import update_wrapper
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 import pyarrow as pa
 from tenacity import AsyncRetrying, AttemptManager
 
+from namespace_client.blobs import BlobFile
 from namespace_client.catalog import Catalog, retry_options
 from namespace_client.events import CatalogEvent, EventFeed
 from namespace_client.leases import Intent, Lease, PinnedVersion
@@ -95,6 +97,59 @@ class AsyncTableReader(_Threaded[TableReader]):
     async def schema(self) -> pa.Schema:
         """See `TableReader.schema`."""
         return await self._call(lambda: self._blocking.schema)
+
+
+class AsyncBlobFile(_Threaded[BlobFile]):
+    """See `BlobFile`. Its calls are made one after the other. An asynchronous context manager."""
+
+    def __init__(self, blocking: BlobFile) -> None:
+        super().__init__(blocking, Lock())
+        self.size = blocking.size
+        self.row = blocking.row
+        self.version = blocking.version
+        self.tag = blocking.tag
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    read_range = _threaded(BlobFile.read_range)
+
+    async def read(self, size: int = -1) -> bytes:
+        """Bytes from the position on, all that are left if `size` is negative."""
+        return await self._call(self._blocking.read, size)
+
+    async def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Change the position, and return it."""
+        return await self._call(self._blocking.seek, offset, whence)
+
+    async def tell(self) -> int:
+        """The position."""
+        return await self._call(self._blocking.tell)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self._call(self._blocking.close)
+
+    async def pieces(self, offset: int = 0) -> AsyncIterator[bytes]:
+        """See `BlobFile.pieces`."""
+        async for piece in _iterated(await self._call(self._blocking.pieces, offset)):
+            yield piece
+
+
+async def _iterated(blocking: Iterator[T]) -> AsyncIterator[T]:
+    """What an iterator gives, each in a thread."""
+    end = object()
+    try:
+        while (found := await asyncio.to_thread(next, blocking, end)) is not end:
+            yield cast("T", found)
+    finally:
+        if isinstance(blocking, Generator):
+            await asyncio.to_thread(blocking.close)
 
 
 class AsyncTransaction(_Threaded[MultiTableTransaction]):
@@ -218,6 +273,22 @@ class AsyncLease(Generic[L]):
         await asyncio.to_thread(self._lease.__exit__, kind, error, trace)
 
 
+async def _blob(
+    self: _Threaded[Any], table: AnyName, column: str, row: int | None = None, **named: Any
+) -> AsyncBlobFile | None:
+    """See `CatalogReads.blob`, whose arguments these are."""
+    found = await self._call(self._blocking.blob, table, column, row, **named)
+    return None if found is None else AsyncBlobFile(found)
+
+
+async def _blobs(
+    self: _Threaded[Any], table: AnyName, column: str, rows: Iterable[int], **named: Any
+) -> AsyncIterator[bytes | None]:
+    """See `CatalogReads.blobs`, whose arguments these are. For use in an `async for` statement."""
+    async for value in _iterated(await self._call(self._blocking.blobs, table, column, rows, **named)):
+        yield value
+
+
 class AsyncCatalogView(_Threaded[CatalogView]):
     """See `CatalogView`."""
 
@@ -227,6 +298,7 @@ class AsyncCatalogView(_Threaded[CatalogView]):
     read = _threaded(CatalogView.read)
     search = _threaded(CatalogView.search)
     dataset = _threaded(CatalogView.dataset)
+    blob, blobs = _blob, _blobs
     datasets = _threaded(CatalogView.datasets)
 
     @property
@@ -268,6 +340,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     read = _threaded(Catalog.read)
     search = _threaded(Catalog.search)
     dataset = _threaded(Catalog.dataset)
+    blob, blobs = _blob, _blobs
     datasets = _threaded(Catalog.datasets)
     create_namespace = _threaded(Catalog.create_namespace)
     ensure_namespace = _threaded(Catalog.ensure_namespace)

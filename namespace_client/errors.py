@@ -126,7 +126,7 @@ class CommitRejected(ClientError):
 
 
 class NotFound(CommitRejected):
-    """There is no such namespace, table, version, branch, tag or index. A batch raises conflicts instead."""
+    """There is no such namespace, table, version, branch, tag, index or row. A batch raises conflicts instead."""
 
 
 class EventsGone(NotFound):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Container, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -236,6 +237,52 @@ class HttpClient:
             raise CatalogUnreachable(f"{self.url}: answered {response.status} to {path}, not as a catalog server does")
         return response.result
 
+    def fetch(
+        self,
+        method: Method,
+        path: str,
+        body: Json | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        at: int | None = None,
+        accepted: Container[int] = (),
+    ) -> httpx.Response:
+        """Send a read whose answer is bytes, and once more if the connection fails. Errors but those `accepted` raise.
+
+        Raises as `ask`.
+        """
+        given = {**(headers or {}), **({} if at is None else {_VERSION: str(at)})}
+        try:
+            response = _TWICE(self._exchange, method, path, body, parameters=parameters, headers=given)
+        except httpx.RequestError as error:
+            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+        if response.status_code not in accepted:
+            self._require_success(response, path)
+        return response
+
+    @contextmanager
+    def stream(
+        self, path: str, *, headers: Mapping[str, str] | None = None, at: int | None = None
+    ) -> Iterator[httpx.Response]:
+        """A GET whose answer is read as it comes. Raises as `ask`, also while it is read."""
+        given = {**trace_context(), **(headers or {}), **({} if at is None else {_VERSION: str(at)})}
+        self._require_open("GET", path)
+        try:
+            with self._client.stream("GET", path, headers=given) as response:
+                if response.status_code not in _SUCCESS:
+                    response.read()
+                    self._require_success(response, path)
+                yield response
+        except httpx.RequestError as error:
+            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+
+    def _require_success(self, response: httpx.Response, path: str) -> None:
+        """Raise for an error what `ask` raises."""
+        if response.status_code not in _SUCCESS:
+            self._result(_read(response), path)
+            raise CatalogUnreachable(f"{self.url}: answered {response.status_code} to {path} without an error")
+
     def rows(self, method: Method, path: str, body: Json | None = None) -> pa.RecordBatchReader:
         """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too."""
         from namespace_client.row_streams import rows_of
@@ -244,10 +291,8 @@ class HttpClient:
             response = _TWICE(self._open, method, path, body)
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
-        if response.status_code in _SUCCESS:
-            return rows_of(response, self.url)
-        self._result(HttpResponse(response.status_code, _json_object(response), None), path)
-        raise CatalogUnreachable(f"{self.url}: answered {response.status_code} to {path} without an error")
+        self._require_success(response, path)
+        return rows_of(response, self.url)
 
     def _open(self, method: Method, path: str, body: Json | None) -> httpx.Response:
         """Send a request; the body of a success is not read."""
@@ -271,22 +316,25 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> HttpResponse:
         """Send a request once. Raises `httpx.RequestError` without a response, `CatalogClosed` after `close`."""
-        self._require_open(method, path)
-        content = None if method == "GET" else (body or {})
-        sent = {**trace_context(), **(headers or {})}
-        response = self._client.request(method, path, json=content, params=parameters, headers=sent)
-        version = response.headers.get(_VERSION, "")
-        after = response.headers.get("retry-after", "")
-        return HttpResponse(
-            response.status_code,
-            _json_object(response),
-            int(version) if version.isdecimal() else None,
-            int(after) if after.isdecimal() else None,
-        )
+        return _read(self._exchange(method, path, body, parameters=parameters, headers=headers))
 
     def _require_open(self, method: Method, path: str) -> None:
         if self._client.is_closed:
             raise CatalogClosed(f"{method} {path}: the connection to {self.url} was closed; nothing was sent")
+
+    def _exchange(
+        self,
+        method: Method,
+        path: str,
+        body: Json | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        self._require_open(method, path)
+        content = None if method == "GET" else (body or {})
+        sent = {**trace_context(), **(headers or {})}
+        return self._client.request(method, path, json=content, params=parameters, headers=sent)
 
 
 class HttpBackend:
@@ -385,6 +433,17 @@ def _trust(ca: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca)
     except OSError as error:  # ssl.SSLError too
         raise InvalidCall(f"ca {ca}: expected a PEM file of certificates: {error.strerror or error}") from error
+
+
+def _read(response: httpx.Response) -> HttpResponse:
+    version = response.headers.get(_VERSION, "")
+    after = response.headers.get("retry-after", "")
+    return HttpResponse(
+        response.status_code,
+        _json_object(response),
+        int(version) if version.isdecimal() else None,
+        int(after) if after.isdecimal() else None,
+    )
 
 
 def _json_object(response: httpx.Response) -> Json | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from namespace_client.access import CatalogAccess
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import lance
     import pyarrow as pa
 
+    from namespace_client.blobs import BlobFile
     from namespace_client.descriptions import TableDescription
     from table_data.pinned_datasets import DatasetSource
     from table_data.table_changes import TableChanges
@@ -106,8 +107,8 @@ class CatalogReads:
     ) -> pa.Table:
         """Read rows into memory.
 
-        A column of blobs comes as descriptions of them: place and size. `dataset` has their bytes:
-        `dataset(table).scanner(blob_handling="all_binary")`, or `take_blobs` for some rows.
+        A column of blobs comes as descriptions of them: place and size. `blob` and `blobs` have
+        their bytes, and so has pylance: `dataset(table).scanner(blob_handling="all_binary")`.
 
         Args:
             table: Name of the table.
@@ -249,6 +250,96 @@ class CatalogReads:
         else:  # it may be adopted now, so the catalog version that has it is asked for after that
             state, point = self._state(table, branch, tag, version), self._point()
         return self._pin(state, point.version).open(self.access.namespace)
+
+    def blob(
+        self,
+        table: AnyName,
+        column: str,
+        row: int | None = None,
+        *,
+        filter: str | None = None,  # noqa: A002 - the name in pylance
+        branch: str | None = None,
+        tag: str | None = None,
+        version: int | None = None,
+    ) -> BlobFile | None:
+        """A value of a column of blobs as a file that can be sought in: it is read in parts, never held as a whole.
+
+        A server reads it from storage and sends it, so that this process needs no access to storage. The file is of
+        one version of the table, whatever is committed later.
+
+        Args:
+            table: Name of the table.
+            column: The column, or the path of a field in one, with dots between names.
+            row: The id of the row, as pylance's `with_row_id` gives it.
+            filter: In its place, an SQL expression that one row matches, such as `id = 7`.
+            branch: Name of a branch.
+            tag: Name of a tag, for the version that it names. Not together with `branch` or `version`.
+            version: Number of a version, the newest if None.
+
+        Returns:
+            The file; None if the value is null.
+
+        Raises:
+            InvalidCall: Neither a row nor a filter is given, or both.
+            NotFound: There is no such row, or no row matches.
+            CommitRejected: Several rows match (status 409), or it is no column of blobs.
+            AccessRefused: The value is a file elsewhere, which the server does not read.
+        """
+        from namespace_client.blobs import BlobQuery, open_local, open_remote
+        from namespace_client.http import CatalogServer
+        from table_data.errors import require_count
+
+        if (row is None) == (filter is None):
+            raise InvalidCall("row, filter: expected one of them, found " + ("none" if row is None else "both"))
+        row = None if row is None else require_count("row", row)
+        access = self.access
+        query = BlobQuery(self._path(table), column, row, filter, branch, tag, version, self._at)
+        if isinstance(access, CatalogServer):
+            return open_remote(access.client, query)
+        return open_local(self._open(table, branch, tag, version), query, access.namespace.blob_refusal)
+
+    def blobs(
+        self,
+        table: AnyName,
+        column: str,
+        rows: Iterable[int],
+        *,
+        branch: str | None = None,
+        tag: str | None = None,
+        version: int | None = None,
+    ) -> Iterator[bytes | None]:
+        """The values of a column of blobs of some rows, one after the other, each as a whole. See `blob`.
+
+        All are of one version. At most 64 MiB of them, or one that is longer, are in memory at once.
+
+        Args:
+            table: Name of the table.
+            column: The column, or the path of a field in one.
+            rows: Ids of rows.
+            branch: Name of a branch.
+            tag: Name of a tag. Not together with `branch` or `version`.
+            version: Number of a version, the newest if None.
+
+        Yields:
+            For each id the bytes; None if the value is null.
+
+        Raises:
+            NotFound: There is no such row.
+        """
+        from namespace_client.blobs import BlobQuery, read_local, read_remote
+        from namespace_client.http import CatalogServer
+        from table_data.errors import require_count
+
+        access = self.access
+        wanted = [require_count("row", row) for row in rows]
+        if not isinstance(access, CatalogServer):
+            opened = self._open(table, branch, tag, version)
+            return read_local(opened, BlobQuery(opened.state.id, column), wanted, access.namespace.blob_refusal)
+        if tag is not None:
+            state = self._state(table, branch, tag, version)
+            branch, version = state.branch, state.version
+        query = BlobQuery(self._path(table), column, branch=branch, version=version, at=self._at)
+        return read_remote(access.client, query, wanted)
 
     def datasets(self, tables: Iterable[AnyName]) -> dict[AnyName, lance.LanceDataset]:
         """Several tables as datasets, all of one catalog version: together they are one state of the catalog.

@@ -77,6 +77,12 @@ def http_request(operation: str, request: Json) -> HttpRequest:
     return HttpRequest(route.method, path, request, {})
 
 
+def blob_path(table: Sequence[str], column: str, row: int | None) -> str:
+    """The path of a value of a column of blobs: of the row with an id, or of the one that a filter matches."""
+    place = f"/v1/table/{object_id(table)}/blob/{quote(column, safe='')}"
+    return f"{place}/bytes" if row is None else f"{place}/{row}/bytes"
+
+
 def object_id(path: Sequence[str]) -> str:
     """The name of a namespace or a table in the path of a route."""
     return quote(DELIMITER.join(path) or DELIMITER, safe="")

@@ -69,6 +69,7 @@ NOTHING_DONE = "nothing_done"
 INCOMPATIBLE = "incompatible"
 _SERVER_FAILURE = 500
 _GONE = 410
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +322,7 @@ def refused(
     kind = CommitRejected
     if code in _UNAVAILABLE_CODES:
         kind = CatalogUnavailable
-    elif code in _MISSING_CODES:
+    elif code in _MISSING_CODES or (code == ErrorCode.INVALID_INPUT and status == _NOT_FOUND):  # no such row
         kind = EventsGone if status == _GONE else NotFound
     elif code in _TAKEN_CODES:
         kind = AlreadyExists

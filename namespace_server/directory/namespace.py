@@ -59,6 +59,10 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
         """A readable name of this namespace."""
         return f"DirectoryNamespace {{ root: '{self.catalog.store.uri}' }}"
 
+    def blob_refusal(self, place: str) -> str | None:
+        """Why the file at this path or URI, which is a value of a column of blobs, is not read; None if it is."""
+        return self.catalog.blob_locations.refusal(place)
+
     def commit_batch(self, request: Json, *, idempotency_key: str | None = None) -> Json:
         """BatchCommitTables with our operations too; request and answer as on the wire."""
         return dict(self.write("batch_commit_tables", request, idempotency_key=idempotency_key).body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,7 +27,7 @@ from namespace_server.rest.request.ids import as_segment, choose_name
 from namespace_server.rest.responses import RowsResponse
 from namespace_server.rest.routing import Handler
 from table_data.batch_operations import DELIMITER
-from table_data.requests.found_blobs import FoundBlob
+from table_data.requests.found_blobs import FoundBlob, blob_tag
 from table_data.requests.table_requests import FetchBlobs, ReadRequest
 
 _log = logging.getLogger(__name__)
@@ -267,8 +266,7 @@ def _tag(reading: TableReading, column: str, blob: FoundBlob) -> bytes | None:
     identity = reading.table.identity
     if identity is None or blob.place is not None:
         return None
-    named = f"{identity.sha256} {blob.row_id} {column}"
-    return b'"%b"' % hashlib.sha256(named.encode()).hexdigest()[:32].encode()
+    return b'"%b"' % blob_tag(identity.sha256, blob.row_id, column).encode()
 
 
 def _row_id(segment: str) -> int:

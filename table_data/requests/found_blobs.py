@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 
@@ -17,3 +18,8 @@ class FoundBlob(NamedTuple):
     row_id: int
     size: int | None
     place: str | None = None
+
+
+def blob_tag(manifest_sha256: str, row_id: int, column: str) -> str:
+    """A text that is the same for the same value of the same version of a table, and for no other."""
+    return hashlib.sha256(f"{manifest_sha256} {row_id} {column}".encode()).hexdigest()[:32]
