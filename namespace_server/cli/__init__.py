@@ -11,6 +11,7 @@ import typer
 
 from namespace_server.cli import (
     backup,
+    blobs,
     catalogs,
     changed_rows,
     changes,
@@ -69,6 +70,7 @@ _CATALOG: tuple[Run, ...] = (
     listing.ls,
     listing.show,
     rows.read,
+    blobs.blob,
     rows.query,
     rows.load,
     history.log,

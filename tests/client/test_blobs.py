@@ -94,7 +94,9 @@ def test_the_rows_are_named_by_id_or_by_a_filter(photos: Scene) -> None:
     with pytest.raises(CommitRejected, match="expected one row that matches it, found several") as several:
         catalog.blob("photos", "photo", filter="id > 1")
     assert several.value.status == 409
-    with pytest.raises(CommitRejected if isinstance(photos.target, str) else InvalidCall, match="expected a column of blobs"):
+    with pytest.raises(
+        CommitRejected if isinstance(photos.target, str) else InvalidCall, match="expected a column of blobs"
+    ):
         catalog.blob("photos", "id", 0)
     with pytest.raises(NotFound):
         catalog.blob("none", "photo", 0)
