@@ -1,6 +1,7 @@
 """Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
 
 asynchronous        `AsyncCatalog`: the same for asyncio
+lancedb_past        `lancedb`: a connection of lancedb to one catalog version
 progress            `with_progress`: how far rows are written
 ray_data            rows of Ray datasets for tables of one transaction
 torch_data          rows of several tables for PyTorch, at one catalog version
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from namespace_client.events import CatalogEvent, ChangedTable
     from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory, CatalogVersion
     from namespace_client.http import CatalogServer
+    from namespace_client.lancedb_past import lancedb
     from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.names import Name
     from namespace_client.progress import with_progress
@@ -143,6 +145,7 @@ __all__ = [
     "TagDescription",
     "TransactionResult",
     "WorkFailed",
+    "lancedb",
     "with_progress",
 ]
 
@@ -186,6 +189,7 @@ _HOMES: Final = {
     "CatalogServer": "namespace_client.http",
     "Intent": "namespace_client.leases",
     "PinnedVersion": "namespace_client.leases",
+    "lancedb": "namespace_client.lancedb_past",
     "Name": "namespace_client.names",
     "with_progress": "namespace_client.progress",
     "TableReader": "namespace_client.reading",

@@ -247,6 +247,10 @@ class CatalogAccess:
         """The catalog in this process, None for a server."""
         return self._backend.namespace
 
+    def read(self, operation: str, request: Json, *, at: int | None = None) -> Json:
+        """The answer to a read of the specification, one of `routes.ROUTES`. Raises as `Backend.ask`."""
+        return self._backend.ask(operation, request, at=at)
+
     def caller(self) -> CallerIdentity:
         """Who the server takes the caller for. A catalog in this process knows no callers."""
         answer = {"means": "none"} if self._backend.server is None else self._backend.ask("who_am_i", {})

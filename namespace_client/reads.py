@@ -41,6 +41,11 @@ class CatalogReads:
         self._storage_options = dict(storage_options or {})
         self._at = at
 
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """Options of Lance for the object store of the tables, as they were given; others are of the catalog."""
+        return dict(self._storage_options)
+
     def __repr__(self) -> str:
         below = f", namespace {Name(self._namespace)}" if self._namespace else ""
         version = "" if self._at is None else f" at catalog version {self._at}"
