@@ -10,7 +10,7 @@ from typing import Any
 import lance_namespace
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import UnsupportedOperationError
+from lance_namespace.errors import TableNotFoundError, UnsupportedOperationError
 from lancedb.db import DBConnection
 from lancedb.namespace import LanceNamespaceDBConnection
 from lancedb.table import Branches, LanceTable, Tags
@@ -103,7 +103,7 @@ def test_all_tables_are_of_that_version(past: Past) -> None:
     assert sorted(first.search().where("id > 0").to_arrow()["id"].to_pylist()) == [1, 2]
     assert first.to_lance().count_rows() == 3
     for name in ("later", "renamed"):
-        with pytest.raises(ValueError, match="Table not found"):
+        with pytest.raises(TableNotFoundError):
             past.open(name)
 
 
