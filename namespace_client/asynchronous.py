@@ -26,7 +26,7 @@ from namespace_client.events import CatalogEvent, EventFeed
 from namespace_client.leases import Intent, Lease, PinnedVersion
 from namespace_client.names import AnyName
 from namespace_client.reading import TableReader
-from namespace_client.reads import CatalogView
+from namespace_client.reads import CatalogReads, CatalogView
 from namespace_client.results import TransactionResult
 from namespace_client.transaction import MultiTableTransaction
 from table_data.batch_operations import TableOfIntent
@@ -287,6 +287,10 @@ async def _blobs(
     """See `CatalogReads.blobs`, whose arguments these are. For use in an `async for` statement."""
     async for value in _iterated(await self._call(self._blocking.blobs, table, column, rows, **named)):
         yield value
+
+
+update_wrapper(_blob, CatalogReads.blob)
+update_wrapper(_blobs, CatalogReads.blobs)
 
 
 class AsyncCatalogView(_Threaded[CatalogView]):

@@ -36,7 +36,7 @@ _VERSION: Final = "x-lancedb-version"
 
 
 @dataclass(frozen=True, slots=True)
-class BlobQuery:
+class WantedBlob:
     """Which value is meant: a column of a table at a version, and a row by its id or by a filter."""
 
     table: TableId
@@ -227,7 +227,7 @@ class _LocalBlob:
             yield self.read(place, min(_PIECE, self.size - place))
 
 
-def open_remote(client: HttpClient, query: BlobQuery) -> BlobFile | None:
+def open_remote(client: HttpClient, query: WantedBlob) -> BlobFile | None:
     """A value at a server; None if it is null. Raises as `HttpClient.ask`."""
     given = {"filter": query.filter, "branch": query.branch, "tag": query.tag, "version": query.version}
     path = blob_path(query.table, query.column, query.row)
@@ -248,7 +248,7 @@ def open_remote(client: HttpClient, query: BlobQuery) -> BlobFile | None:
     return BlobFile(_RemoteBlob(client, answer, size, query.at))
 
 
-def open_local(changes: TableChanges, query: BlobQuery, refusal: Callable[[str], str | None]) -> BlobFile | None:
+def open_local(changes: TableChanges, query: WantedBlob, refusal: Callable[[str], str | None]) -> BlobFile | None:
     """The same of a table in this process. `refusal` says why the file that a value is, elsewhere, is not read."""
     from table_data.operations.blobs import locate_blobs, read_blob
     from table_data.pylance_errors import explained
@@ -275,7 +275,7 @@ def open_local(changes: TableChanges, query: BlobQuery, refusal: Callable[[str],
     return BlobFile(_LocalBlob(changes, dataset, query.column, blob.row_id, size, tag))
 
 
-def read_remote(client: HttpClient, query: BlobQuery, rows: Sequence[int]) -> Iterator[bytes | None]:
+def read_remote(client: HttpClient, query: WantedBlob, rows: Sequence[int]) -> Iterator[bytes | None]:
     """Whole values of rows at a server, in their order, all of one version."""
     asked: Json = {"column": query.column, "branch": query.branch, "version": query.version}
     pending = [rows[first : first + _ROWS] for first in range(0, len(rows), _ROWS)][::-1]
@@ -291,7 +291,7 @@ def read_remote(client: HttpClient, query: BlobQuery, rows: Sequence[int]) -> It
             if len(part) > 1:
                 pending += [part[len(part) // 2 :], part[: len(part) // 2]]
                 continue
-            one = BlobQuery(query.table, query.column, part[0], None, query.branch, None, asked["version"], query.at)
+            one = WantedBlob(query.table, query.column, part[0], None, query.branch, None, asked["version"], query.at)
             found = open_remote(client, one)
             if found is not None:
                 asked["version"] = found.version
@@ -303,11 +303,11 @@ def read_remote(client: HttpClient, query: BlobQuery, rows: Sequence[int]) -> It
 
 
 def read_local(
-    changes: TableChanges, query: BlobQuery, rows: Sequence[int], refusal: Callable[[str], str | None]
+    changes: TableChanges, query: WantedBlob, rows: Sequence[int], refusal: Callable[[str], str | None]
 ) -> Iterator[bytes | None]:
     """The same of a table in this process."""
     for row in rows:
-        found = open_local(changes, BlobQuery(query.table, query.column, row), refusal)
+        found = open_local(changes, WantedBlob(query.table, query.column, row), refusal)
         yield None if found is None else found.read()
 
 
@@ -321,7 +321,7 @@ def _strong(tag: str) -> str:
     return f'"{tag}"'
 
 
-def _not_one(query: BlobQuery, found: int) -> CommitRejected:
+def _not_one(query: WantedBlob, found: int) -> CommitRejected:
     name = Name(query.table)
     if query.row is not None:
         text = f"{name}: expected row {query.row}, found none; it may have been deleted"

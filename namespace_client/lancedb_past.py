@@ -74,7 +74,7 @@ def lancedb(catalog: Catalog, *, at: int | datetime | str) -> LanceNamespaceDBCo
         CatalogUnreachable: The catalog did not respond.
     """
     view = catalog.at(at)
-    return _past_connection(view, catalog.storage_options)
+    return _past_connection(view, catalog._storage_options)  # noqa: SLF001 - as views have them
 
 
 class _PastNamespace(spec.LanceNamespace):

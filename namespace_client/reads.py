@@ -41,11 +41,6 @@ class CatalogReads:
         self._storage_options = dict(storage_options or {})
         self._at = at
 
-    @property
-    def storage_options(self) -> dict[str, str]:
-        """Options of Lance for the object store of the tables, as they were given; others are of the catalog."""
-        return dict(self._storage_options)
-
     def __repr__(self) -> str:
         below = f", namespace {Name(self._namespace)}" if self._namespace else ""
         version = "" if self._at is None else f" at catalog version {self._at}"
@@ -290,7 +285,7 @@ class CatalogReads:
             CommitRejected: Several rows match (status 409), or it is no column of blobs.
             AccessRefused: The value is a file elsewhere, which the server does not read.
         """
-        from namespace_client.blobs import BlobQuery, open_local, open_remote
+        from namespace_client.blobs import WantedBlob, open_local, open_remote
         from namespace_client.http import CatalogServer
         from table_data.errors import require_count
 
@@ -298,7 +293,7 @@ class CatalogReads:
             raise InvalidCall("row, filter: expected one of them, found " + ("none" if row is None else "both"))
         row = None if row is None else require_count("row", row)
         access = self.access
-        query = BlobQuery(self._path(table), column, row, filter, branch, tag, version, self._at)
+        query = WantedBlob(self._path(table), column, row, filter, branch, tag, version, self._at)
         if isinstance(access, CatalogServer):
             return open_remote(access.client, query)
         return open_local(self._open(table, branch, tag, version), query, access.namespace.blob_refusal)
@@ -331,7 +326,7 @@ class CatalogReads:
         Raises:
             NotFound: There is no such row.
         """
-        from namespace_client.blobs import BlobQuery, read_local, read_remote
+        from namespace_client.blobs import WantedBlob, read_local, read_remote
         from namespace_client.http import CatalogServer
         from table_data.errors import require_count
 
@@ -339,11 +334,11 @@ class CatalogReads:
         wanted = [require_count("row", row) for row in rows]
         if not isinstance(access, CatalogServer):
             opened = self._open(table, branch, tag, version)
-            return read_local(opened, BlobQuery(opened.state.id, column), wanted, access.namespace.blob_refusal)
+            return read_local(opened, WantedBlob(opened.state.id, column), wanted, access.namespace.blob_refusal)
         if tag is not None:
             state = self._state(table, branch, tag, version)
             branch, version = state.branch, state.version
-        query = BlobQuery(self._path(table), column, branch=branch, version=version, at=self._at)
+        query = WantedBlob(self._path(table), column, branch=branch, version=version, at=self._at)
         return read_remote(access.client, query, wanted)
 
     def datasets(self, tables: Iterable[AnyName]) -> dict[AnyName, lance.LanceDataset]:

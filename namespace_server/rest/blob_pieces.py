@@ -7,11 +7,13 @@ whatever the length of the value, and no worker and no room on disk.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from lance_namespace.errors import ThrottlingError
 
+from namespace_server.workers.process_pool import part_of_one
 from table_data.errors import WorkFailed
 
 MEMORY: Final = 128 << 20
@@ -28,58 +30,69 @@ Read = Callable[[int, int], Awaitable[bytes]]
 
 
 class PieceSpace:
-    """The room for pieces: `most` bytes. Belongs to one event loop."""
+    """The room for pieces: `most` bytes, three quarters of it for one principal. Belongs to one event loop."""
 
     def __init__(self, most: int = MEMORY) -> None:
-        self.left = most
+        self._left = most
+        self._share = part_of_one(most)
+        self._held: Counter[str | None] = Counter()
         self._changed = asyncio.Event()
         self._reading: set[asyncio.Task[bytes]] = set()
 
-    async def hold(self, size: int) -> None:
+    async def hold(self, size: int, principal: str | None) -> None:
         """Count bytes once there is room for them. Raises `ThrottlingError` (21) if others make none."""
         try:
             async with asyncio.timeout(_ROOM_TIMEOUT):
-                while size > self.left:
+                while not self._has_room(size, principal):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             raise ThrottlingError("the blobs that others read fill the room for them; try again") from None
-        self.left -= size
+        self._left -= size
+        self._held[principal] += size
 
-    def let_go(self, size: int) -> None:
+    def _has_room(self, size: int, principal: str | None) -> bool:
+        return size <= self._left and (principal is None or self._held[principal] + size <= self._share)
+
+    def let_go(self, size: int, principal: str | None) -> None:
         """Count bytes no longer."""
-        self.left += size
+        self._left += size
+        self._held[principal] -= size
+        if not self._held[principal]:
+            del self._held[principal]
         self._changed.set()
 
-    def begin(self, read: Read, place: int, length: int) -> asyncio.Task[bytes]:
+    def begin(self, read: Read, place: int, length: int, principal: str | None) -> asyncio.Task[bytes]:
         """Read a piece, which is counted until it is let go."""
 
         async def piece() -> bytes:
-            await self.hold(length)
+            await self.hold(length, principal)
             try:
                 data = await read(place, length)
                 if len(data) != length:
                     raise WorkFailed(f"a blob: expected {length} bytes from {place} on, found {len(data)}")
             except BaseException:
-                self.let_go(length)
+                self.let_go(length, principal)
                 raise
             return data
 
         return asyncio.create_task(piece())
 
-    def abandon(self, piece: asyncio.Task[bytes]) -> None:
+    def abandon(self, piece: asyncio.Task[bytes], principal: str | None) -> None:
         """Let go of a piece when it is read. To end its worker would cost more than the rest of one piece."""
 
         def ended(task: asyncio.Task[bytes]) -> None:
             self._reading.discard(task)
             if not task.cancelled() and task.exception() is None:
-                self.let_go(len(task.result()))
+                self.let_go(len(task.result()), principal)
 
         self._reading.add(piece)
         piece.add_done_callback(ended)
 
 
-async def pieces(read: Read, place: int, end: int, space: PieceSpace) -> AsyncIterator[bytes]:
+async def pieces(
+    read: Read, place: int, end: int, space: PieceSpace, principal: str | None = None
+) -> AsyncIterator[bytes]:
     """The bytes from a place up to an end, in pieces that grow while they are taken quickly.
 
     Raises what `read` raises, `ThrottlingError`, and `WorkFailed` for a value that has fewer bytes now.
@@ -88,18 +101,18 @@ async def pieces(read: Read, place: int, end: int, space: PieceSpace) -> AsyncIt
     size, coming = _FIRST, None
     try:
         while place < end or coming is not None:
-            coming = coming or space.begin(read, place, min(size, end - place))
+            coming = coming or space.begin(read, place, min(size, end - place), principal)
             data = await asyncio.shield(coming)
             coming = None
             place += len(data)
             try:
                 if size > _FIRST and place < end:
-                    coming = space.begin(read, place, min(size, end - place))
+                    coming = space.begin(read, place, min(size, end - place), principal)
                 began = clock()
                 yield data
                 size = min(2 * size, _LARGEST) if clock() - began < _QUICK else _FIRST
             finally:
-                space.let_go(len(data))
+                space.let_go(len(data), principal)
     finally:
         if coming is not None:
-            space.abandon(coming)
+            space.abandon(coming, principal)

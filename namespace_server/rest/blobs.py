@@ -166,7 +166,7 @@ class _BlobResponse(Response):
                     await begin(status, headers)
                 else:
                     read = partial(_part, reading, self._column, blob.row_id)
-                    async for piece in reading.taken(pieces(read, *span, data.pieces)):
+                    async for piece in reading.taken(pieces(read, *span, data.pieces, exchange.principal)):
                         if not begun:
                             await begin(status, headers)
                         await send({"type": "http.response.body", "body": piece, "more_body": True})

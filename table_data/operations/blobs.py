@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -24,8 +27,9 @@ if TYPE_CHECKING:
 _MOST_ROW_ID: Final = 2**63 - 1
 """No row has a larger id, and pylance's numbers in filters end here."""
 _SEVERAL: Final = 2
+_INLINE: Final = 0
 _EXTERNAL: Final = 3
-"""The kind, in the description of a blob, of one that is a file elsewhere."""
+"""Kinds, in the descriptions of blobs: bytes of the data file, and a file elsewhere."""
 _BATCH: Final = 4 << 20
 _OPEN: Final = 16
 """Values of one table that stay open between the reads of their parts."""
@@ -46,11 +50,17 @@ def locate_blobs(dataset: lance.LanceDataset, request: LocateBlobs) -> list[Foun
         options["filter"] = f"_rowid IN ({', '.join(map(str, known))})"
     else:
         options |= {"filter": request["filter"], "limit": _SEVERAL}
-    scanner = dataset.scanner(columns=[path], with_row_id=True, blob_handling="blobs_descriptions", **options)
-    rows = scanner.to_table()
-    ids_found: list[int] = rows.column("_rowid").to_pylist()
-    described = zip(ids_found, rows.column(0).to_pylist(), strict=True)
-    return [_found(dataset, row_id, description) for row_id, description in described]
+    rows = dataset.scanner(
+        columns=[path],
+        with_row_id=True,
+        with_row_address=True,
+        blob_handling="blobs_descriptions",
+        **options,
+    ).to_table()
+    ids_found, addresses = rows.column("_rowid").to_pylist(), rows.column("_rowaddr").to_pylist()
+    described = zip(ids_found, addresses, rows.column(0).to_pylist(), strict=True)
+    files = cache(partial(_data_files, dataset))
+    return [_found(dataset, row_id, files(address >> 32), description) for row_id, address, description in described]
 
 
 def read_blobs(dataset: lance.LanceDataset, request: ReadBlobs) -> pa.RecordBatchReader:
@@ -99,16 +109,45 @@ def require_blobs(schema: pa.Schema, path: str) -> None:
             above = field.type
 
 
-def _found(dataset: lance.LanceDataset, row_id: int, description: dict[str, Any] | None) -> FoundBlob:
+def _found(
+    dataset: lance.LanceDataset, row_id: int, files: Sequence[Path], description: dict[str, Any] | None
+) -> FoundBlob:
     if description is None:
         return FoundBlob(row_id, None)
-    position, size = description["position"], description["size"]
-    if "kind" not in description:
-        return FoundBlob(row_id, None if (position, size) == (1, 0) else size)  # of the first format: null
-    if description["kind"] != _EXTERNAL:
-        return FoundBlob(row_id, size)
+    position, size, kind = description["position"], description["size"], description.get("kind")
+    if kind is None and (position, size) == (1, 0):
+        return FoundBlob(row_id, None)  # as the first format has null
+    if kind != _EXTERNAL:
+        own = None if kind in {None, _INLINE} else description["blob_id"]
+        return FoundBlob(row_id, size, _end_of_link(files, own))
     base, uri = description["blob_id"], description["blob_uri"]
     return FoundBlob(row_id, size, uri if base == 0 else f"{_base_path(dataset, base)}/{uri}")
+
+
+def _data_files(dataset: lance.LanceDataset, fragment: int) -> list[Path]:
+    """Where the data files of a fragment may be, none for a bucket."""
+    root = dataset.uri.removeprefix("file-object-store://").removeprefix("file://")
+    found = dataset.get_fragment(fragment)
+    if "://" in root or found is None:
+        return []
+    places: list[Path] = []
+    for file in found.metadata.files:
+        base = unquote(root) if file.base_id is None else _base_path(dataset, file.base_id).removeprefix("file://")
+        places += [Path(base, "data", file.path), *([] if file.base_id is None else [Path(base, file.path)])]
+    return places
+
+
+def _end_of_link(files: Sequence[Path], blob: int | None) -> str | None:
+    """Where the file of a value leads if a symbolic link is in its place: the data file, or that of a `blob` beside it.
+
+    Elsewhere pylance decodes what it reads. The bytes of a blob are answered as they are, whatever file they are of.
+    """
+    for data in files:
+        beside = data.with_suffix("")
+        steps = [data] if blob is None else [data, beside, beside / f"{f'{blob:032b}'[::-1]}.blob"]
+        if any(step.is_symlink() for step in steps):
+            return str(steps[-1].resolve())
+    return None
 
 
 def _base_path(dataset: lance.LanceDataset, number: int) -> str:

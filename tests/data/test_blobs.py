@@ -430,6 +430,36 @@ class TestFilesElsewhere:
             assert _value(client.get("/v1/table/w$based/blob/b/0/bytes")) == b"0123456789"
             _refused(client.get("/v1/table/w$based/blob/b/1/bytes"), 403, 15, "outside the blob_locations")
 
+    @pytest.mark.parametrize("linked", ["file", "directory"])
+    def test_by_a_link_in_the_place_of_one_of_the_table(self, http: httpx.Client, media: Media, linked: str) -> None:
+        """Somebody who can write into the directory of the table does not read by that what the server can."""
+        name = f"linked-{linked}"
+        _write(media.url, name, _rows([PACKED]), "2.2")
+        route = f"/v1/table/w${name}"
+        assert _value(http.get(f"{route}/blob/b/0/bytes")) == PACKED
+        table = Path(http.post(f"{route}/describe", json={}).json()["location"].removeprefix("file://"))
+        for file in list((table / "data").glob("*/*.blob")):
+            if linked == "file":
+                (media.secret / "large").write_bytes(bytes(1 << 20))
+                file.unlink()
+                file.symlink_to(media.secret / "large")
+            elif not file.parent.is_symlink():
+                moved = file.parent.rename(media.secret / file.parent.name)
+                file.parent.symlink_to(moved)
+        _refused(http.get(f"{route}/blob/b/0/bytes"), 403, 15, "outside the blob_locations")
+        many = http.post(f"{route}/fetch_blobs", json={"column": "b", "row_ids": [0]})
+        _refused(many, 403, 15, "outside the blob_locations")
+
+    def test_of_the_table_that_is_lost_is_an_error_without_its_path(self, http: httpx.Client, media: Media) -> None:
+        _write(media.url, "lost", _rows([PACKED]), "2.2")
+        table = Path(http.post("/v1/table/w$lost/describe", json={}).json()["location"].removeprefix("file://"))
+        for file in (table / "data").glob("*/*.blob"):
+            file.unlink()
+        answer = http.get("/v1/table/w$lost/blob/b/0/bytes")
+        _refused(answer, 500, 18, "read_blob of w.lost")
+        assert str(table) not in answer.text
+        assert str(table)[1:] not in answer.text
+
     def test_that_is_gone_is_an_error(self, http: httpx.Client, media: Media) -> None:
         gone = media.allowed / "gone"
         gone.write_bytes(b"x")
