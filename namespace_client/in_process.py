@@ -1,4 +1,4 @@
-"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same five methods."""
+"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same methods."""
 
 from __future__ import annotations
 
@@ -64,6 +64,10 @@ class Namespace(Protocol):
         self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> NamespaceAnswer:
         """Make a change of tags and branches, which writes or removes files beside the catalog."""
+        ...
+
+    def blob_refusal(self, place: str) -> str | None:
+        """Why the file at a path or URI, which is a value of a column of blobs, is not read; None if it is."""
         ...
 
     def commit_calls(self, calls: Sequence[Any]) -> Sequence[NamespaceAnswer | LanceNamespaceError]:

@@ -153,6 +153,16 @@ class TestOneBlob:
         _refused(http.get(f"{V2}/blob/b/bytes", params={"filter": "nope = 1"}), 404, 12, "nope")
         _refused(http.get(f"{V2}/blob/b/bytes", params={"filter": "id = 1 LIMIT 1"}), 400, 13, "LIMIT")
 
+    def test_the_address_is_for_the_place_of_the_request(self, http: httpx.Client) -> None:
+        """Of a database of lancedb ids are below it; an id with another delimiter needs that again."""
+        for path, headers in (("/v1/table/v2", {"x-lancedb-database": "w"}), ("/v1/table/w.v2?delimiter=.", {})):
+            place, _, query = path.partition("?")
+            answer = http.get(f"{place}/blob/b/1/bytes?{query}", headers=headers)
+            assert _value(answer) == PACKED
+            address = answer.headers["content-location"]
+            assert address.startswith(f"{place}/blob/b/1/bytes?version=1")
+            assert _value(http.get(address, headers=headers)) == PACKED
+
     def test_head_says_what_get_would(self, http: httpx.Client) -> None:
         address = f"{V2}/blob/b/2/bytes"
         head, get = http.head(address, headers={"Range": "bytes=0-1"}), http.get(address)
@@ -530,6 +540,28 @@ class TestStreams:
                 break
         assert len(jobs) == done
         assert sum(jobs) < 1 << 30
+
+    def test_requests_that_are_broken_off_cost_no_worker(
+        self, http: httpx.Client, media: Media, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """So do players at each jump in a video."""
+        pools: set[ReadPool] = set()
+        value = ReadPool.value
+
+        async def noted(pool: ReadPool, *arguments: Any) -> Any:
+            pools.add(pool)
+            return await value(pool, *arguments)
+
+        monkeypatch.setattr(ReadPool, "value", noted)
+        table = _outside(media, "jumps", f"file://{media.allowed}/long")
+        http.head(f"{table}/blob/b/0/bytes")
+        [pool] = pools
+        before = pool.state.lost
+        for jump in range(20):
+            with http.stream("GET", f"{table}/blob/b/0/bytes", headers={"Range": f"bytes={jump << 20}-"}) as answer:
+                next(answer.iter_raw(1 << 10))
+        assert http.get(f"{table}/blob/b/0/bytes", headers={"Range": "bytes=-4"}).content == b"last"
+        assert pool.state.lost == before
 
     def test_many_at_once_are_all_whole(self, http: httpx.Client) -> None:
         failures: list[str] = []
