@@ -43,16 +43,19 @@ class PieceSpace:
         """Count bytes once there is room for them. Raises `ThrottlingError` (21) if others make none."""
         try:
             async with asyncio.timeout(_ROOM_TIMEOUT):
-                while not self._has_room(size, principal):
+                while not self.try_hold(size, principal):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             raise ThrottlingError("the blobs that others read fill the room for them; try again") from None
+
+    def try_hold(self, size: int, principal: str | None) -> bool:
+        """Count bytes if there is room for them now; whether there is."""
+        if size > self._left or (principal is not None and self._held[principal] + size > self._share):
+            return False
         self._left -= size
         self._held[principal] += size
-
-    def _has_room(self, size: int, principal: str | None) -> bool:
-        return size <= self._left and (principal is None or self._held[principal] + size <= self._share)
+        return True
 
     def let_go(self, size: int, principal: str | None) -> None:
         """Count bytes no longer."""
@@ -63,10 +66,9 @@ class PieceSpace:
         self._changed.set()
 
     def begin(self, read: Read, place: int, length: int, principal: str | None) -> asyncio.Task[bytes]:
-        """Read a piece, which is counted until it is let go."""
+        """Read a piece, whose bytes are counted, and stay so until they are let go."""
 
         async def piece() -> bytes:
-            await self.hold(length, principal)
             try:
                 data = await read(place, length)
                 if len(data) != length:
@@ -93,21 +95,28 @@ class PieceSpace:
 async def pieces(
     read: Read, place: int, end: int, space: PieceSpace, principal: str | None = None
 ) -> AsyncIterator[bytes]:
-    """The bytes from a place up to an end, in pieces that grow while they are taken quickly.
+    """The bytes from a place up to an end, in pieces that grow while they are taken quickly, and there is room.
 
     Raises what `read` raises, `ThrottlingError`, and `WorkFailed` for a value that has fewer bytes now.
     """
     clock = asyncio.get_running_loop().time
-    size, coming = _FIRST, None
+    size = _FIRST
+    coming: asyncio.Task[bytes] | None = None
     try:
-        while place < end or coming is not None:
-            coming = coming or space.begin(read, place, min(size, end - place), principal)
+        while place < end:
+            if coming is None:
+                length = min(size, end - place)
+                if not space.try_hold(length, principal):
+                    length = min(_FIRST, length)
+                    await space.hold(length, principal)
+                coming = space.begin(read, place, length, principal)
             data = await asyncio.shield(coming)
             coming = None
             place += len(data)
             try:
-                if size > _FIRST and place < end:
-                    coming = space.begin(read, place, min(size, end - place), principal)
+                ahead = min(size, end - place)
+                if size > _FIRST and ahead and space.try_hold(ahead, principal):
+                    coming = space.begin(read, place, ahead, principal)
                 began = clock()
                 yield data
                 size = min(2 * size, _LARGEST) if clock() - began < _QUICK else _FIRST
