@@ -314,3 +314,27 @@ def test_operations_are_judged_on_the_effects_of_those_before(team: Guarded) -> 
     team.revoke(("g", "x", "t"), ME, OWN)
     again = team.verdict(ALICE, replace(batch[2], properties={"c": "d"}))
     assert str(again) == "Table not found: g$x$t does not exist"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda namespace: RenameTable(T, (namespace, "t")),
+        lambda namespace: RegisterTable((namespace, "t"), "elsewhere", {}, overwrite=False),
+        lambda namespace: DeclareTable((namespace, "t"), "00000000_x$t", {}),
+        lambda namespace: DeclareTable((namespace, "t"), "00000000_x$t", {}, implicit_namespaces=True),
+        lambda namespace: CreateNamespace((namespace, "t"), {}, CreateMode.EXIST_OK),
+    ],
+    ids=["rename", "register", "declare", "declare with namespaces", "create namespace"],
+)
+def test_a_hidden_namespace_is_no_other_target_than_one_that_is_not_there(
+    team: Guarded, operation: Callable[[str], Operation]
+) -> None:
+    team.reset(ME, [(T, {DROP})])
+    hidden, absent = (team.verdict(ALICE, operation(name)) for name in ("h", "zz"))
+    assert isinstance(hidden, LanceNamespaceError)
+    assert (type(hidden), str(hidden).replace("namespace h", "namespace zz").replace("h$t", "zz$t")) == (
+        type(absent),
+        str(absent),
+    )
+    assert getattr(hidden, "failures", None) == getattr(absent, "failures", None)

@@ -136,15 +136,19 @@ class PlainCatalog:
             self.put(path, principal(subject.principal), frozenset({OWN}), version)
 
 
+Denied = set[tuple[ObjectId, Privilege]]
+
+
 class Absent(Exception):
-    """What an operation names is not there, or may not be seen."""
+    """What an operation names is not there, or may not be seen; what else is missing."""
+
+    def __init__(self, missing: Denied) -> None:
+        super().__init__()
+        self.missing = missing
 
 
 class Refused(Exception):
     """Something else stands in the way."""
-
-
-Denied = set[tuple[ObjectId, Privilege]]
 
 
 def judge(model: PlainCatalog, subject: Subject, operation: Operation) -> Denied:  # noqa: C901 - a case for each
@@ -156,13 +160,13 @@ def judge(model: PlainCatalog, subject: Subject, operation: Operation) -> Denied
 
     def table(path: ObjectId, *privileges: Privilege) -> None:
         if path not in model.objects or not model.has(subject, SEE, path):
-            raise Absent
+            raise Absent(missing)
         need(path, *privileges)
 
     def create_in(parent: ObjectId) -> None:
         there = parent in model.objects
         if not (there and model.has(subject, CREATE, parent)) and not (there and model.shows(subject, parent)):
-            raise Absent
+            raise Absent(missing)
         need(parent, CREATE)
 
     match operation:
@@ -174,7 +178,7 @@ def judge(model: PlainCatalog, subject: Subject, operation: Operation) -> Denied
             table(operation.id, ALTER)
         case DropNamespace():
             if operation.id not in model.objects or not model.shows(subject, operation.id):
-                raise Absent
+                raise Absent(missing)
             need(operation.id, DROP)
         case RenameTable():
             table(operation.id, DROP if operation.id[:-1] == operation.new_id[:-1] else OWN)
@@ -183,7 +187,7 @@ def judge(model: PlainCatalog, subject: Subject, operation: Operation) -> Denied
             saved, version = model.dropped.get(operation.id, ({}, 0))
             mine = [some for to, some in saved.items() if to in model.grantees(subject)]
             if operation.id not in model.dropped or not (mine or model.has(subject, SEE, operation.id, version)):
-                raise Absent
+                raise Absent(missing)
             if not any(OWN in some for some in mine) and not model.has(subject, OWN, operation.id, version):
                 missing.add((operation.id, OWN))
             create_in(operation.new_id[:-1])
@@ -191,7 +195,7 @@ def judge(model: PlainCatalog, subject: Subject, operation: Operation) -> Denied
             need((), OWN)
         case GrantPrivileges() | RevokePrivileges():
             if operation.id not in model.objects or not model.shows(subject, operation.id):
-                raise Absent
+                raise Absent(missing)
             given = operation.privileges
             if given is None:
                 given = model.grants.get((operation.id, operation.to), frozenset())
@@ -263,8 +267,11 @@ def expected(
             denied |= {(index, *each) for each in missing}
             if not denied and failure is None:
                 apply(work, subject, operation, version)
-        except (Absent, Refused) as error:
-            failure = failure or type(error)
+        except Absent as error:
+            denied |= {(index, *each) for each in error.missing}
+            failure = failure or Absent
+        except Refused:
+            failure = failure or Refused
     return work, denied, failure
 
 

@@ -116,8 +116,8 @@ class Committer:
             batch = pending.batch
             if pending.verdict is not None or batch.subject is None:
                 continue
-            denials, hidden = judge_before(batch, refreshed or self._table.current)
-            if not denials and not hidden:
+            found = judge_before(batch, refreshed or self._table.current)
+            if not found:
                 continue
             if refreshed is None:
                 try:
@@ -125,12 +125,12 @@ class Committer:
                 except Exception as error:  # noqa: BLE001 - nothing was sent yet
                     self._answer_rest(group, error)
                     return
-                denials, hidden = judge_before(batch, refreshed)
-            if denials and not _is_committed(batch, refreshed):
-                pending.decide(AccessDenied(denials), refreshed)
+                found = judge_before(batch, refreshed)
+            if found.denials and found.is_whole and not _is_committed(batch, refreshed):
+                pending.decide(AccessDenied(found.denials), refreshed)
                 continue
-            pending.findings = dict(hidden)
-            out_of_sight = {batch.operations[index].id for index in hidden}
+            pending.findings = {**found.out_of_bounds}
+            out_of_sight = {batch.operations[index].id for index in pending.findings}
             pending.chains = frozenset(chain for chain in pending.chains if chain[0] not in out_of_sight)
 
     def _verify_and_queue(self, mine: Sequence[PendingBatch]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Final
 
 from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.attempts import Authorization
+from namespace_server.directory.model.errors import AccessDenied
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import (
     Batch,
@@ -24,30 +26,52 @@ from namespace_server.directory.model.operations import (
     UndropTable,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.judgement import UNJUDGED, Judge
+from namespace_server.directory.planning.judgement import Judge
 
 _CREATIONS: Final = (CreateNamespace, DeclareTable, RegisterTable, UndropNamespace)
 
 
-def judge_before(batch: Batch, snapshot: CatalogSnapshot) -> tuple[list[Authorization], dict[int, LanceNamespaceError]]:
-    """Judge a batch before anything that it names is looked at on storage.
+@dataclass(slots=True)
+class EarlyJudgement:
+    """The judgement of a batch by a snapshot.
 
-    Returns what it lacks, and by index the errors of the operations that name what may not be seen. What the batch
-    makes itself is not judged: the flip decides.
+    Attributes:
+        denials: What it lacks.
+        hidden: By index, the errors of the operations that name what may not be seen.
+        is_whole: Whether each operation was judged: not those about what the batch itself makes or removes.
     """
+
+    denials: list[Authorization] = field(default_factory=list)
+    hidden: dict[int, LanceNamespaceError] = field(default_factory=dict)
+    is_whole: bool = True
+
+    def __bool__(self) -> bool:
+        return bool(self.denials or self.hidden)
+
+    @property
+    def out_of_bounds(self) -> dict[int, LanceNamespaceError]:
+        """By index, the errors of the operations for which nothing is looked at on storage."""
+        denied = {each.operation_index: AccessDenied([each]) for each in self.denials}
+        return {**self.hidden, **{index: error for index, error in denied.items() if index is not None}}
+
+
+def judge_before(batch: Batch, snapshot: CatalogSnapshot) -> EarlyJudgement:
+    """Judge a batch before anything that it names is looked at on storage. The flip decides."""
+    found = EarlyJudgement()
     if batch.subject is None or snapshot.policy is None:
-        return [], {}
+        return found
     judge, made = Judge(batch.subject, lambda _: snapshot), _Made(snapshot)
-    denials: list[Authorization] = []
-    hidden: dict[int, LanceNamespaceError] = {}
     for index, operation in enumerate(batch.operations):
-        judgement = UNJUDGED if made.concerns(operation) else judge.judge(index, operation)
-        denials += judgement.denials
+        if made.concerns(operation):
+            found.is_whole = False
+            continue
+        judgement = judge.judge(index, operation)
+        found.denials += judgement.denials
         if judgement.refusal is not None:
-            hidden[index] = judgement.refusal
-        if not denials and not hidden:  # else nothing is carried out
+            found.hidden[index] = judgement.refusal
+        if not found:  # else nothing is carried out
             made.note(operation)
-    return denials, hidden
+    return found
 
 
 class _Made:

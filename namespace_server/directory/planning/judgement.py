@@ -135,8 +135,8 @@ class Judgement:
 
     @property
     def denials(self) -> list[Authorization]:
-        """The privileges that are missing."""
-        return [] if self.refusal is not None else [each for each in self.checks if not each.allowed]
+        """The privileges that are missing, of what may be seen."""
+        return [each for each in self.checks if not each.allowed]
 
 
 UNJUDGED: Final = Judgement()
@@ -237,8 +237,8 @@ class Judge:
     def _hidden(self, error: LanceNamespaceError, kind: Kind, object_id: ObjectId) -> LanceNamespaceError:
         """The error of what is not there, for what may not be seen; the log of refused attempts knows better."""
         reason = self._policy(object_id).judge(self.subject, SEE, object_id).reason
-        self._checks.append(Authorization(SEE, False, reason, kind, object_id, self._index))
-        return with_authorizations(error, self._checks)
+        check = Authorization(SEE, False, reason, kind, object_id, self._index)
+        return with_authorizations(error, [*self._checks, check])
 
     def _table(self, table_id: ObjectId, privileges: Iterable[Privilege]) -> bool:
         """Look at an operation on a table. False if it is not there, which planning says."""
@@ -296,10 +296,9 @@ class Judge:
     def _creation(self, operation: CreateNamespace | DeclareTable | RegisterTable) -> None:
         object_id = operation.id
         implicit = isinstance(operation, DeclareTable) and operation.implicit_namespaces
-        is_allowed = self._creation_in(object_id, implicit=implicit)
         if isinstance(operation, RegisterTable):  # no grant governs the files that it takes
-            is_allowed &= self._check("catalog", (), OWN)
-        if not is_allowed:
+            self._check("catalog", (), OWN)
+        if not self._creation_in(object_id, implicit=implicit):
             return
         catalog, policy = self.judged(object_id), self._policy(object_id)
         is_seen = policy.allows(self.subject, SEE, object_id)
