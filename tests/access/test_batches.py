@@ -338,3 +338,28 @@ def test_a_hidden_namespace_is_no_other_target_than_one_that_is_not_there(
         str(absent),
     )
     assert getattr(hidden, "failures", None) == getattr(absent, "failures", None)
+
+
+def test_a_base_path_needs_read_on_the_table_that_it_leads_into_or_on_the_catalog(team: Guarded) -> None:
+    def missing(path: str) -> set[tuple[ObjectId, Privilege]]:
+        message = pb.Transaction(read_version=2, uuid=str(uuid.uuid4()))
+        message.update_bases.new_bases.add(id=7, path=path)
+        found, lacks = judged(team, CommitTransaction(T, None, message))
+        assert (found == "denied") is bool(lacks)
+        return lacks
+
+    table = f"{team.root}/{team.location(list(U))}"
+    team.reset(ME, with_probe({T: {ALTER}}))
+    for path in (table, f"file://{table}", f"{table}/data", str(team.root), "/elsewhere", f"{table}x"):
+        assert missing(path) == {((), READ)}, "what is hidden is no table there"
+    team.reset(ME, with_probe({T: {ALTER}, U: {SEE}}))
+    assert missing(table) == {(U, READ)}
+    assert missing(f"{table}/tree/dev") == {(U, READ)}
+    assert missing(f"{table}x") == {((), READ)}
+    team.reset(ME, with_probe({T: {ALTER}, U: {READ}}))
+    assert missing(table) == set()
+    assert missing(str(team.root)) == {((), READ)}
+    own = f"{team.root}/{team.location(list(T))}"
+    assert missing(own) == {(T, READ)}
+    team.reset(ME, with_probe({T: {ALTER}, (): {READ}}))
+    assert missing(str(team.root)) == missing("/elsewhere") == missing(table) == set()
