@@ -60,7 +60,6 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
-from namespace_server.directory.planning.judgement import _CHANGES
 from tests.access.team import ALICE, OPERATOR, Guarded, principal
 from tests.directory.tables import rows
 
@@ -106,6 +105,16 @@ def staged(team: Guarded) -> Operation:
     return operation
 
 
+CHANGES: dict[str, frozenset[Privilege]] = {
+    **dict.fromkeys(("append", "delete", "update"), frozenset({WRITE})),
+    **dict.fromkeys(("data_replacement", "data_overlay", "update_mem_wal_state"), frozenset({WRITE})),
+    "overwrite": frozenset({WRITE, DROP, CREATE}),
+    "restore": frozenset({WRITE, ALTER}),
+    **dict.fromkeys(("merge", "project", "update_config", "update_bases"), frozenset({ALTER})),
+    **dict.fromkeys(("rewrite", "create_index", "reserve_fragments"), frozenset({MAINTAIN})),
+    "clone": frozenset({REFERENCE, READ}),
+}
+"""What each operation of a transaction needs on its table."""
 CASES: dict[str, Case] = {
     "create_namespace": Case(made(CreateNamespace(NEW, {}, CreateMode.CREATE)), {G: {CREATE}}, G),
     "create_namespace in the root": Case(made(CreateNamespace(("new",), {}, CreateMode.CREATE)), {(): {CREATE}}, None),
@@ -145,7 +154,7 @@ CASES: dict[str, Case] = {
     "grant_role": Case(made(GrantRole("staff", principal("eve"))), {(): {OWN}}, None),
     "revoke_role": Case(made(RevokeRole("staff", principal("bob"))), {(): {OWN}}, None),
     "enable_grants": Case(made(EnableGrants((principal("eve"),))), {(): {OWN}}, None),
-    **{f"commit_transaction: {name}": Case(change(name), {T: set(needs)}) for name, needs in _CHANGES.items()},
+    **{f"commit_transaction: {name}": Case(change(name), {T: set(needs)}) for name, needs in CHANGES.items()},
 }
 UNCONDITIONAL = {KeepAnswer, AdoptTableVersions}
 """Made by the server itself."""
@@ -275,7 +284,7 @@ def test_every_operation_has_a_case() -> None:
 
 def test_every_operation_of_a_transaction_has_its_needs() -> None:
     fields = {field.name for field in pb.Transaction.DESCRIPTOR.oneofs_by_name["operation"].fields}
-    assert fields - set(_CHANGES) == {"composite_operation"}, "which this release does not read, and needs `own`"
+    assert fields - set(CHANGES) == {"composite_operation"}, "which this release does not read, and needs `own`"
 
 
 def test_skipping_what_is_missing_tells_nothing_of_what_is_hidden(team: Guarded) -> None:

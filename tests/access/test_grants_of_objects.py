@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from typer.testing import CliRunner
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.access.grants import GrantEntry
 from namespace_server.access.subjects import ANONYMOUS_SUBJECT, Privilege, Subject
 from namespace_server.cli import cli
 from namespace_server.directory.manifest_table import schema
 from namespace_server.directory.manifest_table.schema import GRANTED, WRITER_FLAGS_KEY
+from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.errors import AccessDenied, CatalogTooNew
 from namespace_server.directory.model.grant_operations import EnableGrants, GrantPrivileges, GrantRole
 from namespace_server.directory.model.limits import Limits
@@ -124,6 +127,25 @@ def test_a_new_table_of_a_dropped_ones_name_has_none_of_its_grants(team: Guarded
     assert team.policy.on(T) == []
     team.send(BOB, DeclareTable(T, "00000006_g$t", {}))
     assert [each.to for each in team.policy.on(T)] == [principal("bob")]
+
+
+def test_a_new_object_has_none_of_the_grants_that_are_left_of_its_name(team: Guarded) -> None:
+    left = [
+        GrantEntry(kind, path, role("readers"), frozenset({READ}))
+        for kind, path in (("table", ("g", "u")), ("table", ("g", "v")), ("namespace", ("g", "n")))
+    ]
+    team.catalog.committer.commit_changes(lambda _: changes_of(left))
+    team.send(ALICE, DeclareTable(("g", "u"), "00000010_g$u", {}))
+    team.send(ALICE, CreateNamespace(("g", "n"), {}, CreateMode.CREATE))
+    team.send(ALICE, RenameTable(T, ("g", "v")))
+    for path in (("g", "u"), ("g", "n"), ("g", "v")):
+        assert [each.to for each in team.policy.on(path)] == [principal("alice")]
+    team.catalog.committer.commit_changes(lambda _: changes_of([replace(left[0], on=T)]))
+    team.send(ALICE, DropTable(("g", "v")))
+    team.send(ALICE, UndropTable(("g", "v"), T))
+    assert [each.to for each in team.policy.on(T)] == [principal("alice")]
+    team.send(OPERATOR, DeclareTable(("g", "v"), "00000011_g$v", {}))
+    assert team.policy.on(("g", "v")) == []
 
 
 def test_grants_come_back_with_a_table(team: Guarded) -> None:
