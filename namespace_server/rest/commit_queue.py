@@ -38,6 +38,9 @@ _Results = Sequence[object | LanceNamespaceError]
 _ANSWERING_ITERATIONS = 1
 """Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
 for the GIL, and delay them by milliseconds."""
+_PATIENCE = 5
+"""How many times as long a group waits for callers of other principals that is one large change: it would hold them up,
+and their way here and back is longer than a group of small changes should wait."""
 _SHARING = 2
 """Threads that commit calls of several principals, at least: while one verifies a large batch, or promotes what it
 published, the other one flips what is small."""
@@ -150,7 +153,8 @@ class CommitQueue:
         """Close the group, or wait for more calls if they are expected and some came since the last look."""
         found = len(self._waiting)
         if seen < found and self._is_worth_waiting():
-            self._wait = loop.call_later(self._group_wait, self._close_or_wait, loop, found)
+            seconds = self._group_wait * (_PATIENCE if self._waiting.is_large else 1)
+            self._wait = loop.call_later(seconds, self._close_or_wait, loop, found)
             return
         self._closing, self._wait = False, None
         group = self._waiting.take(self._group)

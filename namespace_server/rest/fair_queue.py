@@ -7,9 +7,11 @@ principal.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -108,6 +110,12 @@ class FairQueue(Generic[T]):
         if not self.is_shared:
             return bool(self._returning)
         return any(line.cost < self._share and (self._pipelined or not line.held) for line in self._returning)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the next group is one change of more operations than a share, beside other principals."""
+        ready = (line for line in self._order if self._may_take(line)) if self.is_shared else ()
+        return all(line.waiting[0][0] > self._share for line in ready) and self.is_shared
 
     @property
     def held_back(self) -> int:
@@ -225,3 +233,42 @@ class FairQueue(Generic[T]):
             if not (line.waiting or line.held) and now - line.seen >= PRESENT:
                 del self._lines[line.principal]
         self.is_shared = len(self._lines) > 1
+
+
+class FairGate:
+    """Lets work begin: of a principal alone all of it, and while several are present `most` of each at one time.
+
+    What waits has its order among that of its principal. Belongs to one event loop.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue(most, pipelined=True)
+        self._begun: dict[asyncio.Future[None], Group[asyncio.Future[None]] | None] = {}
+
+    @asynccontextmanager
+    async def turn(self, principal: str | None) -> AsyncIterator[None]:
+        """Wait for a turn, which lasts for the block."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.add(principal, 1, waiting)
+        self._begun[waiting] = None
+        self._pass()
+        try:
+            await waiting
+            yield
+        finally:
+            waiting.cancel()  # if it has not begun
+            group = self._begun.pop(waiting)
+            if group is not None:
+                self._queue.answered(group)
+                self._pass()
+
+    def _pass(self) -> None:
+        """Let work begin that may."""
+        while self._queue.is_ready:
+            group = self._queue.take(1)
+            [waiting] = group.changes
+            if waiting.cancelled():
+                self._queue.answered(group)
+            else:
+                self._begun[waiting] = group
+                waiting.set_result(None)

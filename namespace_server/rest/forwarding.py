@@ -54,6 +54,7 @@ from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
 from namespace_server.observability.observation import SILENT, ForwardingOutcome, Observer
 from namespace_server.outcomes import NOTHING_DONE
+from namespace_server.rest.fair_queue import FairGate
 from namespace_server.rest.forwarding_result import ForwardingResult
 from namespace_server.rest.header_names import (
     ANSWERED_BY,
@@ -73,6 +74,9 @@ _PROBE_AFTER: Final = 0.5
 """Seconds after which a server without an answer is probed, again and again."""
 _PROBE_TIMEOUT: Final = 1.0
 """Seconds in which it must answer a probe, and in which a connection must be made."""
+_AT_ONCE: Final = 8
+"""Changes of one principal that are handed on at one time, while several principals hand on some. What waits here would
+else be in front of those of others on the event loop, where this server is the slower one of the two."""
 _CLIENT_ERRORS: Final = frozenset({401, 403, 408, 413, 431})
 _UNDECIDED: Final = _CLIENT_ERRORS | {405, 429}
 """Answers that say nothing about the change, as all from 500 on: limits, keys and peers of servers may differ. Some are
@@ -135,6 +139,7 @@ class Forwarding:
         self._observer = observer
         self._client: ClientSession | None = None
         self._looks: dict[Peer, asyncio.Task[bool]] = {}
+        self._turns = FairGate(_AT_ONCE)
         self._genuine: Peer | None = None  # the last one that proved the secret
 
     async def close(self) -> None:
@@ -166,6 +171,12 @@ class Forwarding:
 
         `before` is its result so far.
         """
+        if self._peers.committing() is None:
+            return before
+        async with self._turns.turn(before.caller.principal):
+            return await self._hand_over(scope, body, before)
+
+    async def _hand_over(self, scope: Scope, body: bytes, before: ForwardingResult) -> ForwardingResult:
         peer, caller = self._peers.committing(), before.caller
         if peer is None:
             return before

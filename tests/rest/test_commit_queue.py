@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -135,6 +136,25 @@ class TestCommitQueue:
 
         asyncio.run(run())
         assert names(echo_catalog) == [[0], [1, 2, 3], [4, 5, 6], [7]]
+
+    def test_a_large_call_waits_longer_for_the_client_of_another_principal(self, echo_catalog: Any) -> None:
+        """It would be committed between the answer to a client and its next call otherwise, every time."""
+
+        def of(principal: str, n: int, size: int) -> Any:
+            return replace(call(echo_catalog, n), principal=principal, size=size)
+
+        async def run() -> None:
+            commits = await self._started(echo_catalog, wait=0.05)
+            noisy = [asyncio.create_task(commits.enqueue(of("noisy", n, 200))) for n in range(3)]
+            for n in range(10, 20):
+                await commits.enqueue(of("quiet", n, 2))
+                await asyncio.sleep(0.06)
+            await asyncio.gather(*noisy)
+            await commits.close()
+
+        asyncio.run(run())
+        order = [n for group in names(echo_catalog) for n in group]
+        assert order.index(1) > order.index(19)  # one may have begun before the other principal was there
 
     def test_each_member_has_its_own_verdict(self, echo_catalog: Any) -> None:
         async def run() -> list[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from namespace_server.rest.fair_queue import PRESENT, FairQueue, Group
+from namespace_server.rest.fair_queue import PRESENT, FairGate, FairQueue, Group
 
 SHARE = 8
 
@@ -186,6 +187,52 @@ def test_callers_that_were_answered_are_expected() -> None:
     desk.add("b", *[1] * SHARE)  # it has its share: the others may come until the next group
     desk.take()
     assert not desk.queue.is_awaited
+
+
+def test_a_group_that_others_should_not_wait_for_is_known_before_it_is_taken() -> None:
+    desk = Desk()
+    desk.add("noisy", 200, 200)
+    assert not desk.queue.is_large  # nobody else is there
+    desk.add("quiet", 1)
+    assert not desk.queue.is_large
+    assert [desk.commit(), desk.commit()] == [["noisy"], ["quiet"]]
+    assert desk.queue.is_large
+    desk.add("quiet", 1)
+    assert not desk.queue.is_large
+
+
+def test_a_gate_lets_a_principal_alone_pass_and_has_turns_for_several() -> None:
+    async def scene() -> None:
+        gate, inside, go = FairGate(2), list[str](), asyncio.Event()
+
+        async def work(principal: str) -> None:
+            async with gate.turn(principal):
+                inside.append(principal)
+                await go.wait()
+
+        tasks = [asyncio.create_task(work("a")) for _ in range(5)]
+        await asyncio.sleep(0)
+        assert inside == ["a"] * 5
+        tasks += [asyncio.create_task(work(principal)) for principal in "bbbaab"]
+        await asyncio.sleep(0)
+        assert inside[5:] == ["b", "b"]
+        tasks[7].cancel()  # the third of b, which waits
+        tasks[0].cancel()  # one of a, which is inside: four are left, more than its part
+        await asyncio.gather(tasks[7], tasks[0], return_exceptions=True)
+        assert inside[7:] == []
+        for task in tasks[1:4]:
+            task.cancel()
+        await asyncio.gather(*tasks[1:4], return_exceptions=True)
+        await asyncio.sleep(0)
+        assert inside[7:] == ["a"]
+        go.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert sorted(inside[8:]) == ["a", "b"]
+        assert (len(gate._queue), gate._begun) == (0, {})
+        async with gate.turn("a"), gate.turn("a"):
+            pass
+
+    asyncio.run(scene())
 
 
 changes = st.tuples(st.just("add"), st.sampled_from("abc"), st.sampled_from([1, 2, 5, SHARE, SHARE + 1, 200]))
