@@ -26,6 +26,7 @@ routes              the HTTP routes of the operations
 logins              tokens of the user by server, got by the device grant, renewed and kept
 wire                request and response types, and the exceptions for error responses
 history             the versions of the catalog, and what made them
+audit               what a server has refused
 names               names of namespaces and tables
 display             results as text and HTML
 results, errors     results and exceptions
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         AsyncTableReader,
         AsyncTransaction,
     )
+    from namespace_client.audit import RefusedAttempt, RefusedAttempts
     from namespace_client.blobs import BlobFile
     from namespace_client.catalog import Attempt, Catalog
     from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
@@ -135,6 +137,8 @@ __all__ = [
     "Name",
     "NotFound",
     "PinnedVersion",
+    "RefusedAttempt",
+    "RefusedAttempts",
     "RetryableConflict",
     "StagedTransaction",
     "TableDescription",
@@ -180,6 +184,8 @@ _HOMES: Final = {
     "InvalidCall": "namespace_client.errors",
     "NotFound": "namespace_client.errors",
     "RetryableConflict": "namespace_client.errors",
+    "RefusedAttempt": "namespace_client.audit",
+    "RefusedAttempts": "namespace_client.audit",
     "CatalogEvent": "namespace_client.events",
     "ChangedTable": "namespace_client.events",
     "CatalogBatch": "namespace_client.history",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
+from namespace_client.audit import RefusedAttempt
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
     AccessRefused,
@@ -20,6 +21,7 @@ from namespace_client.errors import (
     CatalogUnreachable,
     CommitRejected,
     CommitUnknown,
+    InvalidCall,
 )
 from namespace_client.history import CatalogVersion
 from namespace_client.wire import (
@@ -349,19 +351,38 @@ class CatalogAccess:
         pages = self._pages("list_all_tables", {}, at)
         return [tuple(name.split(DELIMITER)) for page in pages for name in page.get("tables") or ()]
 
-    def history(self, *, below: int | None = None, page: int | None = None) -> Iterator[CatalogVersion]:
+    def history(
+        self, *, below: int | None = None, page: int | None = None, audited: bool = False
+    ) -> Iterator[CatalogVersion]:
         """The kept catalog versions, newest first, with the batches that made them.
 
         Args:
             below: A catalog version; only those before it are returned.
             page: How many are asked for at once.
+            audited: Whether also where each batch came from, which a server tells to auditors alone.
         """
         first: Json = {} if below is None else {"page_token": str(below)}
         first |= {} if page is None else {"limit": page}
-        for answer in self._pages("list_catalog_versions", first):
+        for answer in self._pages("list_audited_versions" if audited else "list_catalog_versions", first):
             with self._parsing():
                 versions = [CatalogVersion.of(row) for row in answer["versions"]]
             yield from versions
+
+    def refused_attempts(self, wanted: Json) -> Iterator[RefusedAttempt]:
+        """The refused attempts that a server has recorded, newest first.
+
+        Args:
+            wanted: The fields of the request.
+        """
+        if self._backend.server is None:
+            raise InvalidCall(
+                "refused attempts: expected a server, found a catalog in this process; `lance-namespace log --refused "
+                "--root` reads what servers of its root have recorded"
+            )
+        for answer in self._pages("list_refused_attempts", wanted):
+            with self._parsing():
+                attempts = [RefusedAttempt.of(row) for row in answer["attempts"]]
+            yield from attempts
 
     def require_version(self, version: int) -> None:
         """Raise `NotFound` unless a catalog version is kept."""

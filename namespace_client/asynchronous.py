@@ -370,6 +370,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     delete_branch = _threaded(Catalog.delete_branch)
     whoami = _threaded(Catalog.whoami)
     history = _threaded(Catalog.history)
+    refused_attempts = _threaded(Catalog.refused_attempts)
     pins = _threaded(Catalog.pins)
     pin = _threaded(Catalog.pin)
     unpin = _threaded(Catalog.unpin)

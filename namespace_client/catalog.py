@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from namespace_client.access import CatalogAccess
+from namespace_client.audit import RefusedAttempts
 from namespace_client.changes import CatalogChanges
 from namespace_client.connections import Connection, TokenProvider, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.events import CatalogEvent, EventFeed, each_event
-from namespace_client.history import CatalogHistory
+from namespace_client.history import CatalogHistory, HistoryFilter
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
 from namespace_client.names import AnyName, default_namespace
 from namespace_client.reads import CatalogView
 from namespace_client.wire import CallerIdentity, CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
-from table_data.batch_operations import CursorAdvance, CursorDeletion, PinRemoval, TableOfIntent, VersionPin
+from table_data.batch_operations import DELIMITER, CursorAdvance, CursorDeletion, PinRemoval, TableOfIntent, VersionPin
 from table_data.errors import require_count
 
 if TYPE_CHECKING:
@@ -175,20 +176,63 @@ class Catalog(CatalogChanges):
         """Who the server takes the caller for, and until when. Raises `AccessRefused`, `CatalogUnreachable`."""
         return self.access.caller()
 
-    def history(self, limit: int | None = None, *, below: int | None = None) -> CatalogHistory:
+    def history(
+        self,
+        limit: int | None = None,
+        *,
+        below: int | None = None,
+        principal: str | None = None,
+        table: AnyName | None = None,
+        audited: bool = False,
+    ) -> CatalogHistory:
         """The kept catalog versions, newest first, with the batches that made them.
 
         Args:
             limit: How many at most, all if None.
             below: A catalog version; only those before it are returned.
+            principal: Only batches that this principal sent.
+            table: Only batches that changed this table, also under the names that it had before.
+            audited: Whether batches tell where their requests came from. Of a server only auditors may ask for it.
 
         Raises:
             InvalidCall: `limit` or `below` is no whole number from 0 on.
+            AccessRefused: The caller is no auditor.
         """
         limit = None if limit is None else require_count("limit", limit)
         below = None if below is None else require_count("below", below)
-        page = None if limit is None else min(limit, _HISTORY_PAGE)
-        return CatalogHistory(islice(self.access.history(below=below, page=page), limit))
+        is_filtered = principal is not None or table is not None
+        page = _HISTORY_PAGE if limit is None or is_filtered else min(limit, _HISTORY_PAGE)
+        found = self.access.history(below=below, page=None if limit is None else page, audited=audited)
+        if is_filtered:
+            found = HistoryFilter(principal, None if table is None else self._path(table)).matching(found)
+        return CatalogHistory(islice(found, limit))
+
+    def refused_attempts(
+        self,
+        limit: int | None = 100,
+        *,
+        principal: str | None = None,
+        name: AnyName | None = None,
+        decision: str | None = None,
+    ) -> RefusedAttempts:
+        """What the server has refused, and changes of unknown outcome, newest first. For auditors alone.
+
+        Args:
+            limit: How many at most, all if None.
+            principal: Only attempts of this principal.
+            name: Only attempts at this namespace or table, or one below it.
+            decision: Only attempts of this decision, see `RefusedAttempt`.
+
+        Raises:
+            InvalidCall: It is a catalog in this process.
+            AccessRefused: The caller is no auditor.
+            CommitRejected: The server refused the request, or records nothing that can be read.
+        """
+        limit = None if limit is None else require_count("limit", limit)
+        about = None if name is None else DELIMITER.join(self._path(name))
+        given = {"principal": principal, "object": about, "decision": decision, "limit": limit or None}
+        wanted = {key: value for key, value in given.items() if value is not None}
+        return RefusedAttempts(islice(self.access.refused_attempts(wanted), limit))
 
     def _version_at(self, point: int | datetime | str) -> int:
         if isinstance(point, bool) or not isinstance(point, int | datetime | str):

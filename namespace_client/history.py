@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from namespace_client.display import html_table, text_table, when
 from namespace_client.names import Name
@@ -15,6 +15,7 @@ _HEADERS: Final = ("version", "time", "message", "principal", "changes")
 _SHOWN: Final = 5
 """Changes of one batch that the text of a history names."""
 
+_OF_ALL_BELOW: Final = frozenset({"drop_namespace", "undrop_namespace"})
 _OF_NO_TABLE: Final = frozenset(
     {
         "pin_catalog_version",
@@ -79,6 +80,12 @@ class CatalogChange:
             return self.operation not in _OF_NO_TABLE
         return any(name is not None and table[: len(name)] == name for name in (self.name, self.new_name))
 
+    def is_about(self, table: TableId) -> bool:
+        """Whether it is about a table, or about a namespace above it as a whole."""
+        if self.operation in _OF_ALL_BELOW and self.name is not None:
+            return table[: len(self.name)] == self.name
+        return table in (self.name, self.new_name)
+
     def __str__(self) -> str:
         what = self.change or self.operation
         about = [str(part) for part in (self.name, self.tag, self.pin, self.cursor) if part is not None]
@@ -98,6 +105,10 @@ class CatalogBatch:
         principal: The principal that sent it, None if the server knows no principals.
         changes: Its changes, in order, without assertions; at most the first 200. Empty if the history lacks them.
         num_changes: Number of all its changes.
+        origin: Where its request came from, in an audited history: `client` (address), `user_agent` (what the client
+            says of itself, never evidence) and `request_id`. Empty otherwise, and for work without a server.
+        granted: The grants by which its operations were allowed, in an audited history: `operation_index`, `privilege`,
+            `kind` and `object`, and `reason`.
     """
 
     transaction_id: str
@@ -105,13 +116,17 @@ class CatalogBatch:
     principal: str | None
     changes: tuple[CatalogChange, ...]
     num_changes: int
+    origin: Mapping[str, str] = field(default_factory=dict)
+    granted: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, row: Json) -> CatalogBatch:
         """A batch in the list of catalog versions. Raises `KeyError` or `TypeError` if it is none."""
         changes = tuple(CatalogChange.of(each) for each in row.get("operations") or ())
         count = int(row.get("num_operations") or len(changes))
-        return cls(row["transaction_id"], row.get("message"), row.get("principal"), changes, count)
+        origin = dict(row.get("origin") or {})
+        granted = tuple(dict(each) for each in row.get("granted") or ())
+        return cls(row["transaction_id"], row.get("message"), row.get("principal"), changes, count, origin, granted)
 
     @property
     def tables(self) -> tuple[Name, ...]:
@@ -158,6 +173,39 @@ class CatalogVersion:
             return True
         changes = [*self.adopted, *(change for batch in self.batches for change in batch.changes)]
         return any(change.may_be_about(table) for change in changes)
+
+
+@dataclass(slots=True)
+class HistoryFilter:
+    """Picks of a history what a principal did, and what changed a table, also under its earlier names.
+
+    `None` stands for all. Versions are shown to it newest first.
+    """
+
+    principal: str | None = None
+    table: TableId | None = None
+    _names: set[TableId] = field(default_factory=set)
+
+    def matching(self, versions: Iterable[CatalogVersion]) -> Iterator[CatalogVersion]:
+        """The versions of which something is picked, with the batches and adopted changes that are."""
+        self._names = set() if self.table is None else {self.table}
+        for version in versions:
+            batches = tuple(batch for batch in reversed(version.batches) if self._picks(batch))[::-1]
+            adopted = () if self.principal is not None else tuple(filter(self._is_about, version.adopted))
+            if batches or adopted:
+                yield replace(version, batches=batches, adopted=adopted)
+
+    def _picks(self, batch: CatalogBatch) -> bool:
+        found = [self._is_about(change) for change in reversed(batch.changes)]
+        is_complete = len(batch.changes) >= batch.num_changes
+        return self.principal in {None, batch.principal} and (any(found) or not self._names or not is_complete)
+
+    def _is_about(self, change: CatalogChange) -> bool:
+        """Whether a change is about the table. Before it, the table may have had another name."""
+        found = not self._names or any(map(change.is_about, self._names))
+        if found and self._names and change.name is not None and change.new_name in self._names:
+            self._names.add(change.name)
+        return found
 
 
 class CatalogHistory(list[CatalogVersion]):

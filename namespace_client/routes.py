@@ -32,6 +32,8 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "who_am_i": _Route("GET", "/v1/whoami"),
     "describe_catalog": _Route("GET", "/v1/catalog"),
     "list_catalog_versions": _Route("GET", "/v1/catalog/versions"),
+    "list_audited_versions": _Route("GET", "/v1/catalog/audit/versions"),
+    "list_refused_attempts": _Route("GET", "/v1/catalog/audit/refused"),
     "describe_catalog_version": _Route("GET", "/v1/catalog/versions/{version}"),
     "list_catalog_pins": _Route("GET", "/v1/catalog/pins"),
     "list_intents": _Route("GET", "/v1/catalog/intents"),

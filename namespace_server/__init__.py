@@ -14,6 +14,7 @@ serving         listening, TLS, bounds of connections, signals, graceful shutdow
 cli             the command `lance-namespace`
 settings        its settings; their types and sources: `setting_types`, `setting_sources`
 read_only       whether a server takes changes
+attempts        where a request came from, and the checks that decided it
 outcomes        the outcome that an error states of its request (A3)
 throttling      bounds on what one principal has under way
 answer          the answer of an operation, and JSON that is kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
+from namespace_server.attempts import AttemptLog
 from namespace_server.background.scheduler import BackgroundJob
 from namespace_server.data.change_request import OPERATOR
 from namespace_server.observability.observation import RequestLog, RequestMetrics, RequestTracing
@@ -136,6 +137,8 @@ def create_app(
     tracing: RequestTracing | None = None,
     near: bool = False,
     proxies: Iterable[str] = (),
+    attempts: AttemptLog | None = None,
+    auditors: Collection[str] = (),
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -153,6 +156,19 @@ def create_app(
         tracing: what makes spans of requests; None: nothing does. It is the observer of `namespace`, too.
         near: whether requests may also address the server by an IP address, or by a name without a dot.
         proxies: addresses and networks of proxies whose headers name the address of the client.
+        attempts: where to write refused attempts; None: nowhere.
+        auditors: principals who may read who did what from where.
     """
-    service = CatalogService(namespace, authenticator, limits, access_log, metrics, forwarding, read_only, tracing)
+    service = CatalogService(
+        namespace,
+        authenticator,
+        limits,
+        access_log,
+        metrics,
+        forwarding,
+        read_only,
+        tracing,
+        attempts,
+        auditors,
+    )
     return Application(service, hosts, origins, near=near, proxies=proxies)

@@ -65,6 +65,7 @@ Host = Annotated[str, matching(r"[^\s/@]+", "a host name without scheme and path
 Origin = Annotated[str, matching(r"[a-z][a-z0-9+.-]*://[^\s/]+", "scheme://host or scheme://host:port")]
 Location = Annotated[str, matching(r"/.*|[A-Za-z][A-Za-z0-9+.-]*://.+", "an absolute path or a URI")]
 Url = Annotated[str, matching(r"https?://[^\s/@?#]+", "http://host:port or https://host:port")]
+Principal = Annotated[str, Field(min_length=1, max_length=255)]
 Items = BeforeValidator(split_list)
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Positive = Annotated[int, Field(gt=0)]

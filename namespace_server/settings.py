@@ -40,6 +40,7 @@ from namespace_server.setting_types import (
     Network,
     Origin,
     Positive,
+    Principal,
     Seconds,
     Secret,
     SharedSecret,
@@ -381,6 +382,29 @@ class Settings(BaseSettings):
     )
     access_log: bool = Field(default=True, description="Whether each request is logged.")
 
+    audit_log: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where refused attempts are recorded: a directory, `stdout` for a collector of logs, or "
+        "`off`; see [Audit](../guide/audit.md). Absent: in the directory `_audit` of a root in a directory, and on "
+        "standard output for a root in a bucket.",
+    )
+    audit_days: int = Field(
+        default=90,
+        ge=1,
+        le=36_500,
+        description="Days for which lines in the directory of `audit_log` are kept. Then their file is removed.",
+    )
+    max_audit_bytes: Positive = Field(
+        default=1 << 30,
+        description="Most bytes of the files in the directory of `audit_log`. Beyond it lines wait until older files "
+        "are removed, and are dropped and counted when too many wait.",
+    )
+    audit_readers: Annotated[list[Principal], Items] = Field(
+        default_factory=list,
+        description="Principals who may read over HTTP who did what from where, and what was refused.",
+    )
+
     @field_validator("allowed_hosts")
     @classmethod
     def _ignore_case(cls, hosts: list[str]) -> list[str]:
@@ -481,6 +505,12 @@ class Settings(BaseSettings):
         """The memory of one worker, if all that may run at one time take as much."""
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return max(1 << 30, machine * 3 // 4 // (self.change_workers + self.read_workers + 2 * RELIEF))
+
+    @model_validator(mode="after")
+    def _check_auditors(self) -> Self:
+        if self.audit_readers and not self.guarded:
+            raise ValueError("audit_readers: expected API keys or issuers of tokens with them: others have no names")
+        return self
 
     @property
     def reachable_url(self) -> str | None:

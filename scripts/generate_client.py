@@ -28,7 +28,7 @@ OPENAPI = ROOT / "openapi"
 DOCUMENT = ROOT / "namespace_server" / "rest" / "openapi.json"
 FIELDS = ROOT / "namespace_server" / "directory" / "model" / "promised_fields.py"
 PACKAGE = "lance_namespace_server_client"
-NOT_OF_THE_CATALOG = frozenset({"Rows", "Query", "Schema", "Index", "Health", "Caller"})
+NOT_OF_THE_CATALOG = frozenset({"Rows", "Query", "Schema", "Index", "Health", "Caller", "Audit"})
 """Tags of operations whose requests the catalog does not read."""
 EVERYWHERE = frozenset({"identity", "context"})
 

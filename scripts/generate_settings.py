@@ -78,6 +78,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Metrics": ("metrics", "metrics_port", "metrics_host"),
     "Log": ("log_level", "log_format", "access_log"),
+    "Audit": ("audit_log", "audit_days", "max_audit_bytes", "audit_readers"),
 }
 """The settings of each section of the page, in its order."""
 KINDS = {

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from namespace_server.app import Application, create_app
+from namespace_server.attempts import AttemptLog
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
 from namespace_server.serving import Server, ServingOptions
 
 
 @contextmanager
-def running(root: Path, keys: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The URL of a server on `root` without fsync, which ends with the block. `keys` are those of its principals."""
+def running(
+    root: Path,
+    keys: Mapping[str, str] | None = None,
+    attempts: AttemptLog | None = None,
+    auditors: Collection[str] = (),
+) -> Iterator[str]:
+    """The URL of a server on `root` without fsync, which ends with the block. `keys` are those of its principals.
+
+    It records refused attempts in `attempts`, and lets the `auditors` among them read that.
+    """
     namespace = DirectoryNamespace(root=str(root), durability="none")
-    with serving(create_app(namespace, Authenticator(keys or {}))) as url:
+    with serving(create_app(namespace, Authenticator(keys or {}), attempts=attempts, auditors=auditors)) as url:
         yield url
 
 

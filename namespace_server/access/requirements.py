@@ -53,6 +53,7 @@ _READ_AND_WRITE: Final = _of_table(Privilege.READ, Privilege.WRITE)  # a filter 
 _ALTER: Final = _of_table(Privilege.ALTER)
 _MAINTAIN: Final = _of_table(Privilege.MAINTAIN)
 _REFERENCE: Final = _of_table(Privilege.REFERENCE)
+_AUDIT: Final = Requirement("granted", frozenset({Privilege.GRANT}), "catalog")  # or named in `audit_readers`
 _NAMES_VERSIONS: Final = _of_table(Privilege.REFERENCE, Privilege.READ)
 
 REQUIREMENTS: Final[Mapping[str, Requirement]] = {
@@ -146,6 +147,8 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "describe_catalog_version": SHOWN,
     "list_catalog_versions": SHOWN,
     "list_catalog_events": SHOWN,
+    "list_audited_versions": _AUDIT,
+    "list_refused_attempts": _AUDIT,
     "list_dropped_tables": SHOWN,
     "list_catalog_pins": SHOWN,
     "list_cursors": SHOWN,

@@ -197,6 +197,11 @@ def server_of(context: typer.Context) -> str:
     return connection.target.rstrip("/")
 
 
+def is_of_server(context: typer.Context) -> bool:
+    """Whether a command goes to a server, and not to the files of a catalog."""
+    return _connection(context.obj).is_server
+
+
 def root_options(context: typer.Context) -> dict[str, str]:
     """The options of the object store at the root of a catalog."""
     return _options_of(context.obj, _local(context))

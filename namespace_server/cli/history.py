@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from lance_core.amounts import counted
-from namespace_server.cli.command import ExitStatus
+from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.options import parse_point
 from namespace_server.cli.output import print_json, print_lines, print_table, shown_moment
 from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from namespace_client import Catalog, CatalogChange, CatalogVersion
+    from namespace_client import Catalog, CatalogBatch, CatalogChange, CatalogVersion
     from namespace_server.cli.comparison import CatalogComparison, TableComparison
 
 Deltas = dict[int, int]
@@ -40,36 +42,79 @@ def log(
     stat: Annotated[
         bool, typer.Option("--stat", help="Also rows: how many more or fewer each change made of a table.")
     ] = False,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="P", help="Only what this principal did.")
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option("--table", metavar="T", help="Only what changed this table, also under its earlier names."),
+    ] = None,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Also where each batch came from; of a server, for auditors alone.")
+    ] = False,
+    refused: Annotated[
+        bool,
+        typer.Option("--refused", help="What was refused, in place of what was done; of a server, for auditors alone."),
+    ] = False,
+    decision: Annotated[
+        str | None, typer.Option("--decision", help="With --refused: denied, rejected, failed or unknown alone.")
+    ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option("--audit-log", metavar="DIR", help="With --refused: the directory to read.", file_okay=False),
+    ] = None,
 ) -> None:
     """Show the history of a catalog, newest first: when, who, why, and which tables were changed how.
 
-    Versions that a garbage collection has removed are not shown.
+    Versions that a garbage collection has removed are not shown. Refused attempts are kept in a log of their own.
     """
+    if name is not None and table is not None:
+        raise refusal("log: expected NAME or --table, found both")
+    if refused:
+        if stat or origin:
+            raise refusal("log --refused: expected no --stat and no --origin")
+        from namespace_server.cli.refused import show_refused
+
+        about = table if name is None else name
+        show_refused(context, limit=limit, principal=principal, name=about, decision=decision, directory=audit_log)
+        return
+    if decision is not None or audit_log is not None:
+        raise refusal("log: --decision, --audit-log: expected --refused with them")
     with connected(context) as catalog, ProgressLine() as progress:
-        found = list(_touching(catalog, name, limit))
+        history = partial(catalog.history, principal=principal, table=table, audited=origin)
+        found = list(_touching(history, name, limit))
         deltas = _deltas(catalog, found, progress) if stat else {}
     if context.obj.as_json:
         print_json([_json(version, deltas) for version in found])
         return
     rows = []
     for version in found:
+        origins = [_origin(batch) for batch in version.batches] + [""]
         for place, (who, why, changes) in enumerate(_batches(version)):
             first = place == 0
             every = list(_descriptions(changes, deltas))
             shown = every[:_SHOWN] + ([f"and {len(every) - _SHOWN:,} more"] if len(every) > _SHOWN else [])
             moment = shown_moment(version.committed_at) if first else ""
-            rows.append((version.version if first else None, moment, who, why, ", ".join(shown)))
-    print_table(("version", "committed", "by", "message", "changes"), rows, numbers=("version",))
+            where = (origins[min(place, len(version.batches))],) if origin else ()
+            rows.append((version.version if first else None, moment, who, *where, why, ", ".join(shown)))
+    headings = ("version", "committed", "by", *(("from",) if origin else ()), "message", "changes")
+    print_table(headings, rows, numbers=("version",))
 
 
-def _touching(catalog: Catalog, name: str | None, limit: int) -> Iterator[CatalogVersion]:
+def _origin(batch: CatalogBatch) -> str:
+    return " ".join(batch.origin[name] for name in ("client", "request_id") if name in batch.origin)
+
+
+def _touching(
+    history: Callable[..., Iterable[CatalogVersion]], name: str | None, limit: int
+) -> Iterator[CatalogVersion]:
     if name is None:
-        yield from catalog.history(limit)
+        yield from history(limit)
         return
     from namespace_client.names import absolute
 
     path, below, left = absolute(name), None, limit
-    while left and (page := catalog.history(_PAGE, below=below)):
+    while left and (page := list(history(_PAGE, below=below))):
         for version in page:
             if left and any(_is_about(change, path) for change in _changes(version)):
                 yield version
@@ -188,6 +233,8 @@ def _json(version: CatalogVersion, deltas: Deltas) -> dict[str, Any]:
                 "transaction_id": batch.transaction_id,
                 "message": batch.message,
                 "principal": batch.principal,
+                **({"origin": batch.origin} if batch.origin else {}),
+                **({"granted": batch.granted} if batch.granted else {}),
                 "num_changes": batch.num_changes,
                 "changes": [change(each) for each in batch.changes],
             }

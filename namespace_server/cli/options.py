@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -104,6 +105,14 @@ def opened_catalog(
         opened.callback(catalog.close)
         raise_interrupts()
         yield catalog
+
+
+def audit_directory(uri: str) -> Path | None:
+    """Where servers of a root in a directory record refused attempts by default; None for another root."""
+    from namespace_server.directory.model.root_layout import AUDIT
+
+    parts = urlsplit(uri)
+    return Path(unquote(parts.path)) / AUDIT if parts.scheme == "file" else None
 
 
 def parse_point(text: str) -> int | datetime | str:

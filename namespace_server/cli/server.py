@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -27,12 +28,16 @@ from namespace_server.background.maintenance import TableMaintenance
 from namespace_server.background.scheduler import BackgroundJob
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
+from namespace_server.cli.options import audit_directory
 from namespace_server.cli.progress import ProgressLine
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import NO_URL, Peer
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.interruption import raise_interrupts
 from namespace_server.observability.access_log import AccessLog
+from namespace_server.observability.audit.files import LineFiles
+from namespace_server.observability.audit.log import Descriptor, RefusedAttemptLog
+from namespace_server.observability.audit.reading import DirectoryReader
 from namespace_server.observability.logs import configure_logs
 from namespace_server.observability.metrics.measures import ServerMetrics
 from namespace_server.observability.metrics.scrapes import ScrapeListener
@@ -90,6 +95,8 @@ def serve(config: Path | None, **given: object) -> None:
         forwarding=_forwarding(settings, namespace, observer),
         read_only=settings.read_only_switch,
         tracing=tracing,
+        attempts=_attempts(settings, namespace),
+        auditors=settings.audit_readers,
     )
     for job in _jobs(settings, namespace, app, observer):
         app.run_in_background(job)
@@ -158,6 +165,25 @@ def _require_callers(settings: Settings, authenticator: Authenticator, namespace
             "caller has a name. Configure API keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or "
             "LANCE_NAMESPACE_API_KEYS_FILE) or issuers of tokens ([[token_issuers]], LANCE_NAMESPACE_TOKEN_ISSUERS)."
         )
+
+
+def _attempts(settings: Settings, namespace: DirectoryNamespace) -> RefusedAttemptLog | None:
+    """The log of refused attempts, as `audit_log` says. A directory that it names is made now, or the command ends."""
+    place, process = settings.audit_log, secrets.token_hex(4)
+    if place == "off":
+        return None
+    directory = audit_directory(namespace.catalog.store.uri) if place is None else Path(place)
+    if place == "stdout" or directory is None:
+        if sys.stdout is None:
+            raise refusal("audit_log: expected an open standard output")
+        return RefusedAttemptLog(Descriptor(sys.stdout.fileno()), None, process)
+    files = LineFiles(directory, process, timedelta(days=settings.audit_days), settings.max_audit_bytes)
+    if place is not None:
+        try:
+            files.make()
+        except OSError as error:
+            raise refusal(f"audit_log: {directory}: {error.strerror or error}") from error
+    return RefusedAttemptLog(files, DirectoryReader(directory), process)
 
 
 def _taken(host: str, port: int, error: OSError) -> typer.Exit:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from namespace_server.access.subjects import Subject
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from table_data.batch_operations import Result
 from table_data.requests.table_requests import TableRequest
 
@@ -27,7 +27,7 @@ class Caller:
 
     principal: str | None = None
     idempotency_key: str | None = None
-    origin: Origin | None = field(default=None, compare=False)
+    origin: RequestOrigin | None = field(default=None, compare=False)
     subject: Subject | None = None
 
 

@@ -21,7 +21,7 @@ from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_
 from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.credentials.vending import Permission
 from namespace_server.data.change_request import ChangeRecord
@@ -66,6 +66,7 @@ _LONG_READS = frozenset(
         "list_catalog_events",
         "list_catalog_versions",
         "list_grants",
+        "list_audited_versions",
         "list_table_tags",
         "get_table_tag_version",
         "list_table_branches",
@@ -186,6 +187,15 @@ class JsonCatalog:
         if sight is not None:
             sight.require(REQUIREMENTS[operation].privileges, ())
 
+    def is_granted(self, subject: Subject, operation: str) -> bool:
+        """Whether grants are in force, and allow a subject an operation on the catalog as a whole.
+
+        By the newest version that this process knows; storage is not looked at.
+        """
+        known = self.catalog.table.known
+        sight = None if known is None else sight_of(known, subject)
+        return sight is not None and all(sight.allows(each, ()) for each in REQUIREMENTS[operation].privileges)
+
     def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot, subject: Subject | None = None) -> Answer | None:
         """The cached answer for a subject under a key, if it is known to be the answer in `snapshot` too.
 
@@ -216,7 +226,7 @@ class JsonCatalog:
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
-        origin: Origin | None = None,
+        origin: RequestOrigin | None = None,
         subject: Subject | None = None,
     ) -> Call[Answer]:
         """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
@@ -273,7 +283,7 @@ class JsonCatalog:
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,
-        origin: Origin | None = None,
+        origin: RequestOrigin | None = None,
         subject: Subject | None = None,
     ) -> Answer:
         """Make a change, one of `CHANGES`, that writes or removes files beside the catalog.

@@ -5,6 +5,7 @@ metrics        counts and times, for Prometheus
 tracing        spans of OpenTelemetry
 logs           text and JSON logs
 access_log     one line a request, written by a thread of its own
+audit          one line a refused attempt, in files that are kept and read again
 
 Below the command line, which wires them, all import `observation` alone.
 """

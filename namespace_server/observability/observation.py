@@ -13,6 +13,8 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
+from namespace_server.attempts import AttemptLogState
+
 T = TypeVar("T")
 
 Step = Literal["verify", "plan", "stage", "flip", "prove", "promote"]
@@ -297,7 +299,7 @@ class ServerState:
     that are open, `events_sent` the events that were sent since the start. `principals` are those that sent changes
     within the last minute, `held_back` the changes that wait because of what their principal has had already, and
     `over_limits` the requests that were refused since the start because of what their principal had under way, by
-    setting.
+    setting. `attempts` are those that were refused.
     """
 
     catalog: CatalogFigures | None = None
@@ -311,3 +313,4 @@ class ServerState:
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     event_streams: int = 0
     events_sent: int = 0
+    attempts: AttemptLogState = field(default_factory=AttemptLogState)

@@ -7,6 +7,7 @@ and answers become bytes.
     handlers        what routes do with a request, one class for each kind of operation
     blobs           the handlers of values of columns of blobs, and their answers
     following       the handler of events: an answer after a wait, or a stream
+    auditing        handlers for auditors: the history with origins, refused attempts
     routing         how a route is declared, FastAPI, and the fast path in front of it
     exchange        one request and what its parts say
     middleware      request ids, the error handler, hosts and origins
@@ -23,6 +24,7 @@ and answers become bytes.
     event_streams   what waits for catalog versions, and wakes when there are new ones
     forwarding      hands changes to the server that commits
     forwarding_result  the result of forwarding a change
+    audit           what a refused request is in the log of refused attempts
     commit_queue    groups of changes and the threads that commit them
     fair_queue      which of the waiting changes a group takes, by their principals
     models          pydantic models: our additions to the published ones, query parameters
@@ -33,6 +35,7 @@ and answers become bytes.
     access_tokens   judges bearer tokens of OpenID Connect
     issuer_keys     the keys of an issuer: found, kept, read again
     client_address  the address of the client of a request
+    origins         where a request came from, told from one server to another
     own_address     the address of this machine for others
     header_names    names of our headers
     port            the catalog as this layer needs it

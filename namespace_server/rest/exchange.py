@@ -119,7 +119,7 @@ class Exchange:
             self.identity = service.authenticator.identify(self.headers, scope["client_address"])
             if self.identity is not None:
                 self.principal = self.identity.principal
-            scope["principal"] = self.principal
+            scope["principal"], scope["identity"] = self.principal, self.identity
 
     def is_admitted(self) -> bool:
         """Whether the credentials of the request would be accepted again, and are of the same principal still."""

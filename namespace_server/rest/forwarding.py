@@ -48,7 +48,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 from yarl import URL
 
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.data.change_request import Caller
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import AVOIDED, Peer, Peers
@@ -158,7 +158,7 @@ class Forwarding:
             return (own,)
         return own, (PEER_RESPONSE, self._secret.response(self.this.instance, challenge.decode()).encode())
 
-    def origin_told(self, header: bytes) -> Origin | None:
+    def origin_told(self, header: bytes) -> RequestOrigin | None:
         """What another server says of where a change came from; None without its proof."""
         return read_origin(header, self._secret, self.this.instance)
 

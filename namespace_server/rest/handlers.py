@@ -155,6 +155,7 @@ class Commit:
                         call = await service.prepare(
                             operation, body, handed.caller, movable=movable and not handed.do_not_forward
                         )
+                        exchange.scope["batch"] = call.batch
                         committed = await service.commits.enqueue(call)
                         break
                     except CommittedElsewhere as error:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import logging
 import secrets
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lance_core.own_machine import is_loopback
+from namespace_server.attempts import AttemptLog
 from namespace_server.observability.observation import LoggedRequest
+from namespace_server.rest.audit import refused_attempt
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.errors import (
     CLOSING,
@@ -34,6 +37,8 @@ from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
 from table_data.requests.table_requests import CHANGES, READS
+
+_log = logging.getLogger(__name__)
 
 REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128
@@ -169,7 +174,19 @@ class ErrorHandler:
             if self._service.metrics is not None:
                 self._service.metrics.token_refused(error.reason)
         scope["problem"] = (int(answered.code), shown)
+        if self._service.attempts is not None:
+            _record(self._service.attempts, error, answered, scope)
         return status_of(answered), headers, text
+
+
+def _record(log: AttemptLog, error: Exception, answered: LanceNamespaceError, scope: Scope) -> None:
+    """Hand what was refused to the log of refused attempts. The answer does not depend on it."""
+    try:
+        attempt = refused_attempt(error, answered, scope, shows_text=scope.get("operation") not in _OF_ROWS)
+        if attempt is not None:
+            log.add(attempt)
+    except Exception:  # noqa: BLE001 - the request has its answer, whatever is wrong here
+        _log.exception("a refused attempt could not be described")
 
 
 def check_head(scope: Scope, limit: int) -> None:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
+from namespace_server.attempts import Decision
 from namespace_server.directory.model.limits import MAX_INT64, MIN_INT64
 
 
@@ -53,6 +54,14 @@ class EventsQuery(QueryParameters, total=False):
     since: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=MAX_INT64)]
     limit: PageSize
     wait: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=60)]
+
+
+class AttemptsQuery(Paging, total=False):
+    """Query parameters of the list of refused attempts. `object` is a path of names, as in a route."""
+
+    principal: str
+    object: str
+    decision: Decision
 
 
 class ListTablesQuery(Paging, total=False):

@@ -9,7 +9,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.port import CommittedChange, TableCatalog
@@ -73,6 +73,10 @@ class CatalogPort(Protocol):
         """Raise PermissionDeniedError (15) unless a subject may do an operation on the catalog as a whole. No I/O."""
         ...
 
+    def is_granted(self, subject: Subject, operation: str) -> bool:
+        """Whether grants are in force, and allow a subject an operation on the catalog as a whole. No I/O."""
+        ...
+
     def takes_long(self, operation: str, request: Request, at: int | None) -> bool:
         """Whether a read may take more than some hundred microseconds."""
         ...
@@ -84,7 +88,7 @@ class CatalogPort(Protocol):
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
-        origin: Origin | None = None,
+        origin: RequestOrigin | None = None,
         subject: Subject | None = None,
     ) -> Call[Answer]:
         """Check the form of a change; no I/O. It is judged for `subject` in the flip. Raises `InvalidInputError`."""
@@ -109,7 +113,7 @@ class CatalogPort(Protocol):
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,
-        origin: Origin | None = None,
+        origin: RequestOrigin | None = None,
         subject: Subject | None = None,
     ) -> Answer:
         """Make a change that also writes or removes files beside the catalog. Blocking and thread-safe.

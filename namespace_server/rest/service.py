@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
-from namespace_server.attempts import Origin
+from namespace_server.attempts import AttemptLog, AttemptLogState, RequestOrigin
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
@@ -92,6 +92,8 @@ class CatalogService:
         forwarding: Forwarding | None = None,
         read_only: ReadOnlySwitch = NEVER_READ_ONLY,
         tracing: RequestTracing | None = None,
+        attempts: AttemptLog | None = None,
+        auditors: Collection[str] = (),
     ) -> None:
         self.namespace = namespace
         self._forwarding = forwarding
@@ -101,6 +103,8 @@ class CatalogService:
         self.metrics = metrics
         self.read_only = read_only
         self.tracing = tracing
+        self.attempts = attempts
+        self._auditors = frozenset(auditors)
         self._observer: Observer = tracing or metrics or SILENT
         if metrics is not None:
             metrics.watch(self.state)
@@ -157,12 +161,23 @@ class CatalogService:
             jobs=self.namespace.background.states(),
             event_streams=self.events.open,
             events_sent=self.events.sent,
+            attempts=AttemptLogState() if self.attempts is None else self.attempts.state(),
         )
 
     @property
     def catalog_version(self) -> int:
         """The newest catalog version that this process has seen."""
         return self._newest_version
+
+    async def may_audit(self, subject: Subject, operation: str) -> bool:
+        """Whether a subject may read who did what from where: the settings name it, or a grant on the catalog does.
+
+        By the grants of the newest version. Without grants in force a caller without a name may not.
+        """
+        if subject.principal is not None and subject.principal in self._auditors:
+            return True
+        await self._ask_newest()
+        return self.namespace.is_granted(subject, operation)
 
     def version_for(self, scope: Scope) -> int | None:
         """The newest catalog version, for the answer to a request; None if that needs a key and has shown none."""
@@ -178,6 +193,8 @@ class CatalogService:
         """Accept changes, on the running event loop."""
         if self.access_log is not None:
             self.access_log.start()
+        if self.attempts is not None:
+            self.attempts.start()
         self.commits.start()
         self.authenticator.read_issuers()
         self.namespace.start()
@@ -195,6 +212,8 @@ class CatalogService:
         await asyncio.to_thread(self._readers.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._writers.shutdown)
         await asyncio.to_thread(self.namespace.close)
+        if self.attempts is not None:
+            await asyncio.to_thread(self.attempts.stop)
         if self.access_log is not None:
             self.access_log.stop()
 
@@ -209,12 +228,14 @@ class CatalogService:
         self,
         operation: str,
         request: JsonObject,
-        subject: Subject,
+        subject: Subject | None,
         *,
         at: int | None = None,
         key: Hashable = None,
     ) -> Answer:
         """Answer a subject's read, as of catalog version `at` or the newest; the answer may be cached under `key`.
+
+        Where the subject is None, all that there is.
 
         Raises the namespace errors of the operation.
         """
@@ -286,7 +307,7 @@ class CatalogService:
             return ()
         return self._forwarding.identify(headers.get(PEER_CHALLENGE))
 
-    def origin_from_peer(self, headers: Headers) -> Origin | None:
+    def origin_from_peer(self, headers: Headers) -> RequestOrigin | None:
         """Where a change came from that another server hands to this process, if that says so and proves itself."""
         told = headers.get(HANDED_ORIGIN)
         return None if told is None or self._forwarding is None else self._forwarding.origin_told(told)

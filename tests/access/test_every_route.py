@@ -14,6 +14,7 @@ from namespace_server.access.subjects import Privilege
 from namespace_server.rest.routers import ROUTES
 from table_data.operations import CHANGES
 from tests.access.granting import ADMIN, as_principal, granted, keys, switch_on
+from tests.audit.lines import log_in
 from tests.rest.promised import NAMESPACE, REQUESTS, Scene
 from tests.rest.test_openapi import OPERATIONS
 from tests.running import running
@@ -93,6 +94,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
         ),
         frozenset({READ}),
     ),
+    **dict.fromkeys(("ListAuditedVersions", "ListRefusedAttempts"), frozenset({Privilege.GRANT})),
     **dict.fromkeys(
         (
             "ListAllTables",
@@ -136,7 +138,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     root: Path = tmp_path_factory.mktemp("routes") / "root"
     names = [ADMIN, *map(principal_with, GROUPS)]
     with (
-        running(root, keys(*names)) as url,
+        running(root, keys(*names), log_in(root.with_name("audit"))) as url,
         httpx.Client(base_url=url, timeout=60, headers=as_principal(ADMIN), verify=False) as http,
     ):
         made = Scene(http, root)

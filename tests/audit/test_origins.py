@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from namespace_server.app import create_app
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.directory.manifest_table.peer_secret import PeerSecret
 from namespace_server.directory.manifest_table.peers import Peer
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -21,7 +21,7 @@ from namespace_server.rest.origins import read_origin, write_origin
 from tests.running import serving
 
 SECRET = PeerSecret("a secret of servers")
-ORIGIN = Origin("192.0.2.7", "client/1", "r-1")
+ORIGIN = RequestOrigin("192.0.2.7", "client/1", "r-1")
 
 
 def origins(namespace: DirectoryNamespace) -> list[Any]:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from lance_core.storage.wrappers.metered import KINDS, OUTCOMES
+from namespace_server.attempts import Decision
 from namespace_server.observability.metrics.measures import PREFIX
 from namespace_server.observability.observation import BatchOutcome, FlipOutcome, ForwardingOutcome
 from scripts import generate_metrics
@@ -33,6 +34,8 @@ WORDS = {
     ("background_running_seconds", "task"): ("recovery", "gc", "maintenance"),
     ("request_seconds", "status"): ("2xx", "3xx", "4xx", "5xx", "none"),
     ("cache_lookups", "result"): ("hit", "miss"),
+    ("refused_attempts", "decision"): get_args(Decision),
+    ("audit_lines", "outcome"): ("written", "folded", "dropped"),
 }
 
 

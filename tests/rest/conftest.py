@@ -15,7 +15,7 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -34,6 +34,7 @@ class EchoCall:
     principal: str | None
     batch_uuid: str
     vends: bool = False
+    batch: None = None
     size: int = 1
 
 
@@ -127,6 +128,9 @@ class EchoCatalog:
         self.kept[cache_key, answer.catalog_version] = answer
         return answer
 
+    def is_granted(self, subject: object, operation: str) -> bool:
+        return False
+
     def prepare(
         self,
         operation: str,
@@ -134,7 +138,7 @@ class EchoCatalog:
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
-        origin: Origin | None = None,
+        origin: RequestOrigin | None = None,
         subject: Subject | None = None,
     ) -> EchoCall:
         self.prepared.release()
@@ -178,7 +182,7 @@ class EchoCatalog:
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,
-        origin: Origin | None = None,
+        origin: RequestOrigin | None = None,
         subject: Subject | None = None,
     ) -> Answer:
         if self.failure is not None:

@@ -216,6 +216,8 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "WhoAmI": lambda _, n: Asked(),
     "DescribeCatalog": lambda _, n: Asked(),
     "ListCatalogVersions": lambda _, n: Asked(),
+    "ListAuditedVersions": lambda _, n: Asked(),
+    "ListRefusedAttempts": lambda _, n: Asked(query={"decision": "denied"}),
     "ListDroppedTables": lambda _, n: Asked(),
     "ListCatalogPins": lambda _, n: Asked(),
     "ListIntents": lambda _, n: Asked(),

@@ -22,6 +22,7 @@ from lance_namespace_server_client import Client
 from lance_namespace_server_client.models import ErrorResponse
 from lance_namespace_server_client.types import File
 
+from tests.audit.lines import log_in
 from tests.data.arrow import stream
 from tests.rest.promised import BLOBS
 from tests.running import running
@@ -34,12 +35,14 @@ MODULES = {
     for found in pkgutil.walk_packages(api.__path__, f"{api.__name__}.")
     if not found.ispkg
 }
+KEY = {"x-api-key": "key-of-ann"}
 Call = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("root")) as url:
+    place = tmp_path_factory.mktemp("catalog")
+    with running(place / "root", {"key-of-ann": "ann"}, log_in(place / "audit"), ["ann"]) as url:
         yield url
 
 
@@ -57,7 +60,7 @@ class Caller:
         function = module.asyncio_detailed if self._in_background else module.sync_detailed
         if body is not None:
             parameters["body"] = self._body(function, body)
-        client = Client(base_url=self._url, timeout=httpx.Timeout(60))
+        client = Client(base_url=self._url, timeout=httpx.Timeout(60), headers=KEY)
         if self._in_background:
             response = asyncio.run(_answer(client, partial(function, *path, **parameters)))
         else:
@@ -92,7 +95,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     name = f"{root}$t"
     call("health_live")
     call("health_ready")
-    assert call("who_am_i") == {"means": "none", "roles": []}
+    assert call("who_am_i") == {"principal": "ann", "means": "api_key", "roles": []}
     call("create_namespace", root, body={})
     call("namespace_exists", root, body={})
     assert call("describe_namespace", root, body={})["properties"] == {}
@@ -196,6 +199,8 @@ def exercise(call: Caller, root: str, place: Path) -> None:
 
     newest = call("describe_catalog")["version"]
     assert call("list_catalog_versions", limit=2)["versions"]
+    assert call("list_audited_versions", limit=2)["versions"][0]["batches"][0]["origin"]["client"] == "127.0.0.1"
+    assert call("list_refused_attempts", limit=2)["attempts"][0]["decision"] == "denied"
     assert call("describe_catalog_version", newest)["version"] == newest
     call("drop_namespace", root, body={"behavior": "Cascade"})
     assert call("undrop_namespace", root, body={})["id"] == [root]
@@ -229,7 +234,8 @@ def staged_version(location: str) -> dict[str, Any]:
 @pytest.mark.parametrize("in_background", [False, True], ids=["sync", "async"])
 def test_every_operation(url: str, in_background: bool) -> None:
     root = "background" if in_background else "blocking"
-    place = Path(httpx.get(f"{url}/v1/catalog").json()["root"].removeprefix("file://"))
+    place = Path(httpx.get(f"{url}/v1/catalog", headers=KEY).json()["root"].removeprefix("file://"))
     call = Caller(url, in_background=in_background)
+    assert httpx.get(f"{url}/v1/catalog").status_code == 401
     exercise(call, root, place)
     assert set(MODULES) - call.called == set()

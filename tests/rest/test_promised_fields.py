@@ -21,6 +21,7 @@ from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.batch_requests import CALLS, IN_BATCHES, read_operations
 from namespace_server.directory.model.promised_fields import FIELDS
 from table_data.requests import table_requests
+from tests.audit.lines import log_in
 from tests.data.arrow import ARROW
 from tests.rest.promised import MORE, NAMESPACE, REQUESTS, Asked, Scene
 from tests.rest.test_openapi import OPERATIONS
@@ -165,7 +166,11 @@ def test_every_field_of_an_operation_on_rows_is_read() -> None:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     root = tmp_path_factory.mktemp("promised") / "root"
-    with running(root) as url, httpx.Client(base_url=url, timeout=60) as http:
+    log, key = log_in(root.with_name("audit")), {"x-api-key": "key-of-ann"}
+    with (
+        running(root, {"key-of-ann": "ann"}, log, ["ann"]) as url,
+        httpx.Client(base_url=url, timeout=60, headers=key) as http,
+    ):
         made = Scene(http, root)
         made.ask(f"/v1/namespace/{NAMESPACE}/create", {})
         yield made

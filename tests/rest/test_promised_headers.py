@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from namespace_server.directory.namespace import DirectoryNamespace
+from tests.audit.lines import log_in
 from tests.rest.promised import MORE, NAMESPACE, REQUESTS, Asked, Scene
 from tests.rest.test_openapi import OPERATIONS, parameters, resolved
 from tests.running import running
@@ -46,7 +47,8 @@ _OF_NOW = {"ListTableTags", "GetTableTagVersion", "ListTableBranches"}
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """The first server, as ann."""
     root = tmp_path_factory.mktemp("promised") / "root"
-    with running(root, _KEYS) as url, httpx.Client(base_url=url, timeout=60, headers=_ANN) as http:
+    log = log_in(root.with_name("audit"))
+    with running(root, _KEYS, log, ["ann"]) as url, httpx.Client(base_url=url, timeout=60, headers=_ANN) as http:
         made = Scene(http, root)
         made.ask(f"/v1/namespace/{NAMESPACE}/create", {})
         yield made
@@ -55,7 +57,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 @pytest.fixture(scope="module")
 def other(scene: Scene) -> Iterator[httpx.Client]:
     """Another server on the same root, as ann."""
-    with running(scene.root, _KEYS) as url, httpx.Client(base_url=url, timeout=60, headers=_ANN) as http:
+    log = log_in(scene.root.with_name("audit"), "p2")
+    with running(scene.root, _KEYS, log, ["ann"]) as url, httpx.Client(base_url=url, timeout=60, headers=_ANN) as http:
         yield http
 
 

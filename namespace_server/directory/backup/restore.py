@@ -45,10 +45,12 @@ from namespace_server.directory.manifest_table.incremental_refresh import Increm
 from namespace_server.directory.manifest_table.newest_version import NewestVersion
 from namespace_server.directory.manifest_table.schema import IDENTITY_KEY, OnDisk, read_batches, read_outline
 from namespace_server.directory.model.entries import Place, changes_of, place_of
-from namespace_server.directory.model.root_layout import MANIFEST_TABLE, RESTORE_CLAIM
+from namespace_server.directory.model.root_layout import AUDIT, MANIFEST_TABLE, RESTORE_CLAIM
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.observability.observation import Progress, no_progress
 
+_OF_NO_CATALOG: Final = ("lost+found/", f"{AUDIT}/")
+"""What may be at a root that is empty otherwise: a server there may have refused requests."""
 _NAMES: Final = uuid.UUID("6d0c2e0e-5c8b-4c0e-9f5a-0b7a3e1c9d24")
 """The namespace of the uuids of restored catalogs and of their versions."""
 _ROWS: Final = f"{FILES}/{MANIFEST_TABLE}"
@@ -143,7 +145,7 @@ class Restoration:
         """Claim the root for this backup, unless it is claimed."""
         claimed = self.root.find(RESTORE_CLAIM)
         if claimed is None:
-            there = next((meta for meta in self.root.list("") if not meta.path.startswith("lost+found/")), None)
+            there = next((meta for meta in self.root.list("") if not meta.path.startswith(_OF_NO_CATALOG)), None)
             if there is not None:
                 raise InvalidInputError(f"{self.root.uri}: expected an empty root, found {there.path}")
             data = orjson.dumps({"backup": record.id, "from": self.backups.uri})

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.access.subjects import Subject
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.directory.model.grant_operations import GrantOperation
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import NoteChange
@@ -491,4 +491,4 @@ class Batch:
     movable: bool = False
     accepted_at: float = field(default_factory=elapsed_clock, compare=False)
     subject: Subject | None = None
-    origin: Origin | None = field(default=None, compare=False)
+    origin: RequestOrigin | None = field(default=None, compare=False)

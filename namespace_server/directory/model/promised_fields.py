@@ -67,6 +67,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "grant_privileges": frozenset({"on", "privileges", "to"}),
     "grant_role": frozenset({"role", "to"}),
     "list_all_tables": frozenset({"context", "delimiter", "id", "identity", "include_declared", "limit", "page_token"}),
+    "list_audited_versions": frozenset({"context", "identity", "limit", "page_token"}),
     "list_catalog_events": frozenset({"context", "identity", "limit", "since", "wait"}),
     "list_catalog_pins": frozenset({"context", "identity"}),
     "list_catalog_versions": frozenset({"context", "identity", "limit", "page_token"}),

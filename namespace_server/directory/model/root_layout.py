@@ -18,6 +18,7 @@ _staging/<uuid>/probe                             written and removed at once, t
 _staging/<uuid>/<uuid>/<name>                     written and removed by a root check; formed as those of a compaction
 _staging/restore.json                             a backup is being restored here: no server makes a catalog
 _staging/maintenance/<seconds>                    the period of maintenance that began then has a server that does it
+_audit/refused-<time>-<process>-<number>.jsonl    refused attempts, of servers of a local root; mode 600 (`audit_log`)
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 BACKUP_NOTE: Final = f"{STAGING}/backup.json"
 RESTORE_CLAIM: Final = f"{STAGING}/restore.json"
 MAINTENANCE_CLAIMS: Final = f"{STAGING}/maintenance"
-RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING, "lost+found"})
+AUDIT: Final = "_audit"
+RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING, AUDIT, "lost+found"})
 """First components of keys that no table may have as its location.
 
 The root of a catalog may be that of a file system, whose directory `lost+found` only its administrator lists.

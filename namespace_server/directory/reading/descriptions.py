@@ -370,6 +370,7 @@ READS: Mapping[str, Read] = {
     "describe_catalog": describe_catalog,
     "describe_catalog_version": describe_catalog_version,
     "list_catalog_versions": list_catalog_versions,
+    "list_audited_versions": list_audited_versions,
     "list_dropped_tables": list_dropped_tables,
     "list_catalog_pins": list_catalog_pins,
     "list_intents": list_intents,

@@ -16,7 +16,7 @@ from lance_core.errors import CorruptFile, StorageError, StorageUnknown
 from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
-from namespace_server.attempts import Origin
+from namespace_server.attempts import RequestOrigin
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model.errors import BatchUnknown, table_not_found
 from namespace_server.directory.model.limits import Limits
@@ -43,7 +43,7 @@ class ChangeContext:
     message: str | None = None
     idempotency_key: str | None = None
     request_hash: str | None = None
-    origin: Origin | None = None
+    origin: RequestOrigin | None = None
     subject: Subject | None = None
 
     def judge(self, operation: str, table_id: ObjectId) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from namespace_server.attempts import AttemptLogState, Decision
 from namespace_server.observability.observation import CatalogFigures, JobState, PoolState, ServerState
 
 
@@ -38,6 +40,7 @@ class StateCollector(Collector):
             "Events of catalog versions that were sent to clients.",
             value=state.events_sent,
         )
+        yield from self._attempts(state.attempts)
         yield self._gauge("read_only", "1 while the server takes no changes, else 0.", int(state.read_only))
         yield from self._pools(state)
         yield from self._jobs(state.jobs)
@@ -61,6 +64,25 @@ class StateCollector(Collector):
         for setting, number in state.over_limits.items():
             refused.add_metric([setting], number)
         yield refused
+
+    def _attempts(self, log: AttemptLogState) -> Iterable[Metric]:
+        attempts = CounterMetricFamily(
+            f"{self._prefix}refused_attempts",
+            "Attempts that were refused or whose outcome is unknown, by decision (denied, rejected, failed, unknown).",
+            labels=["decision"],
+        )
+        for decision in get_args(Decision):
+            attempts.add_metric([decision], log.attempts.get(decision, 0))
+        lines = CounterMetricFamily(
+            f"{self._prefix}audit_lines",
+            "Of these, those that have a line in the log of refused attempts (written), are counted in one (folded), "
+            "or have none (dropped).",
+            labels=["outcome"],
+        )
+        for outcome, number in (("written", log.written), ("folded", log.folded), ("dropped", log.dropped)):
+            lines.add_metric([outcome], number)
+        waiting = self._gauge("audit_lines_waiting", "Lines of refused attempts that wait to be written.", log.waiting)
+        yield from (attempts, lines, waiting)
 
     def _pools(self, state: ServerState) -> Iterable[Metric]:
         workers = self._family("workers", "Worker processes by pool and state.", "pool", "state")

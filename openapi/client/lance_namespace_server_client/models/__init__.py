@@ -22,6 +22,10 @@ from .alter_transaction_unset_property import AlterTransactionUnsetProperty
 from .analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from .assert_table_version_request import AssertTableVersionRequest
 from .assert_table_version_response import AssertTableVersionResponse
+from .attempted_object import AttemptedObject
+from .attempted_object_kind import AttemptedObjectKind
+from .audited_batch import AuditedBatch
+from .audited_version import AuditedVersion
 from .batch_commit_tables_request import BatchCommitTablesRequest
 from .batch_commit_tables_response import BatchCommitTablesResponse
 from .batch_create_table_versions_request import BatchCreateTableVersionsRequest
@@ -46,6 +50,8 @@ from .change_grants_request import ChangeGrantsRequest
 from .change_grants_response import ChangeGrantsResponse
 from .check_privilege_request import CheckPrivilegeRequest
 from .check_privilege_response import CheckPrivilegeResponse
+from .checked_authorization import CheckedAuthorization
+from .checked_authorization_kind import CheckedAuthorizationKind
 from .commit_table_operation import CommitTableOperation
 from .commit_table_result import CommitTableResult
 from .commit_transaction_request import CommitTransactionRequest
@@ -110,6 +116,8 @@ from .event_data import EventData
 from .event_data_kind import EventDataKind
 from .event_table import EventTable
 from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
+from .failed_operation import FailedOperation
+from .failed_operation_kind import FailedOperationKind
 from .fetch_table_blobs_request import FetchTableBlobsRequest
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
@@ -138,6 +146,7 @@ from .json_arrow_field import JsonArrowField
 from .json_arrow_field_metadata import JsonArrowFieldMetadata
 from .json_arrow_schema import JsonArrowSchema
 from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
+from .list_audited_versions_response import ListAuditedVersionsResponse
 from .list_catalog_events_response import ListCatalogEventsResponse
 from .list_catalog_pins_response import ListCatalogPinsResponse
 from .list_catalog_versions_response import ListCatalogVersionsResponse
@@ -146,6 +155,7 @@ from .list_dropped_tables_response import ListDroppedTablesResponse
 from .list_grants_response import ListGrantsResponse
 from .list_intents_response import ListIntentsResponse
 from .list_namespaces_response import ListNamespacesResponse
+from .list_refused_attempts_response import ListRefusedAttemptsResponse
 from .list_table_branches_response import ListTableBranchesResponse
 from .list_table_branches_response_branches import ListTableBranchesResponseBranches
 from .list_table_indices_request import ListTableIndicesRequest
@@ -170,11 +180,16 @@ from .query_table_request_columns_column_aliases import QueryTableRequestColumns
 from .query_table_request_full_text_query import QueryTableRequestFullTextQuery
 from .query_table_request_vector import QueryTableRequestVector
 from .read_table_changes_request import ReadTableChangesRequest
+from .refusal_decision import RefusalDecision
+from .refused_attempt import RefusedAttempt
+from .refused_attempt_event import RefusedAttemptEvent
+from .refused_attempt_means import RefusedAttemptMeans
 from .register_intent_request import RegisterIntentRequest
 from .register_table_request import RegisterTableRequest
 from .register_table_response import RegisterTableResponse
 from .rename_table_request import RenameTableRequest
 from .rename_table_response import RenameTableResponse
+from .request_origin import RequestOrigin
 from .restore_table_request import RestoreTableRequest
 from .restore_table_response import RestoreTableResponse
 from .revoke_privileges_request import RevokePrivilegesRequest
@@ -211,6 +226,8 @@ from .update_table_schema_metadata_body import UpdateTableSchemaMetadataBody
 from .update_table_schema_metadata_response_200 import UpdateTableSchemaMetadataResponse200
 from .update_table_tag_request import UpdateTableTagRequest
 from .update_table_tag_response import UpdateTableTagResponse
+from .used_grant import UsedGrant
+from .used_grant_kind import UsedGrantKind
 from .vended_options import VendedOptions
 from .version_range import VersionRange
 from .who_am_i_response import WhoAmIResponse
@@ -239,6 +256,10 @@ __all__ = (
     "AnalyzeTableQueryPlanRequest",
     "AssertTableVersionRequest",
     "AssertTableVersionResponse",
+    "AttemptedObject",
+    "AttemptedObjectKind",
+    "AuditedBatch",
+    "AuditedVersion",
     "BatchCommitTablesRequest",
     "BatchCommitTablesResponse",
     "BatchCreateTableVersionsRequest",
@@ -263,6 +284,8 @@ __all__ = (
     "ChangeGrantsResponse",
     "CheckPrivilegeRequest",
     "CheckPrivilegeResponse",
+    "CheckedAuthorization",
+    "CheckedAuthorizationKind",
     "CommitTableOperation",
     "CommitTableResult",
     "CommitTransactionRequest",
@@ -327,6 +350,8 @@ __all__ = (
     "EventDataKind",
     "EventTable",
     "ExplainTableQueryPlanRequest",
+    "FailedOperation",
+    "FailedOperationKind",
     "FetchTableBlobsRequest",
     "FragmentStats",
     "FragmentSummary",
@@ -355,6 +380,7 @@ __all__ = (
     "JsonArrowFieldMetadata",
     "JsonArrowSchema",
     "JsonArrowSchemaMetadata",
+    "ListAuditedVersionsResponse",
     "ListCatalogEventsResponse",
     "ListCatalogPinsResponse",
     "ListCatalogVersionsResponse",
@@ -363,6 +389,7 @@ __all__ = (
     "ListGrantsResponse",
     "ListIntentsResponse",
     "ListNamespacesResponse",
+    "ListRefusedAttemptsResponse",
     "ListTableBranchesResponse",
     "ListTableBranchesResponseBranches",
     "ListTableIndicesRequest",
@@ -387,11 +414,16 @@ __all__ = (
     "QueryTableRequestFullTextQuery",
     "QueryTableRequestVector",
     "ReadTableChangesRequest",
+    "RefusalDecision",
+    "RefusedAttempt",
+    "RefusedAttemptEvent",
+    "RefusedAttemptMeans",
     "RegisterIntentRequest",
     "RegisterTableRequest",
     "RegisterTableResponse",
     "RenameTableRequest",
     "RenameTableResponse",
+    "RequestOrigin",
     "RestoreTableRequest",
     "RestoreTableResponse",
     "RevokePrivilegesRequest",
@@ -426,6 +458,8 @@ __all__ = (
     "UpdateTableSchemaMetadataResponse200",
     "UpdateTableTagRequest",
     "UpdateTableTagResponse",
+    "UsedGrant",
+    "UsedGrantKind",
     "VendedOptions",
     "VersionRange",
     "WhoAmIResponse",

@@ -1,0 +1,117 @@
+"""Refused attempts, as a server has recorded them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from namespace_client.display import html_table, text_table, when
+from namespace_client.names import Name
+from table_data.batch_operations import Json
+
+_HEADERS: Final = ("time", "principal", "client", "action", "objects", "decision", "reason")
+_SHOWN: Final = 3
+_WIDEST: Final = 60
+"""Characters of a name in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedAttempt:
+    """A request that was refused or whose outcome is unknown, or a count of such requests.
+
+    Attributes:
+        time: When it was answered, by the clock of the server.
+        event: `refused_attempt`; `refused_attempts_folded` or `refused_attempts_dropped` for a count.
+        count: 1, or how many requests it stands for.
+        action: Name of the operation.
+        decision: `denied`: the caller may not do it. `rejected`: a change that is wrong, or in conflict. `failed`: the
+            server could not make the change, and nothing was done. `unknown`: the change may be made or not.
+        principal: Who sent it, None if that is not known.
+        client: Address of the client.
+        objects: Paths of the namespaces and tables that it was about.
+        reasons: Why, in words: checks that were not passed, or the error.
+        request_id: The `X-Request-Id` of the answer.
+        row: The line as it was recorded.
+    """
+
+    time: datetime
+    event: str
+    count: int
+    action: str | None
+    decision: str | None
+    principal: str | None
+    client: str | None
+    objects: tuple[Name, ...]
+    reasons: tuple[str, ...]
+    request_id: str | None
+    row: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, row: Json) -> RefusedAttempt:
+        """A row of the list of refused attempts. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        return cls(
+            datetime.fromisoformat(row["time"]).astimezone(UTC),
+            row["event"],
+            int(row.get("count", 1)),
+            row.get("action"),
+            row.get("decision"),
+            row.get("principal"),
+            row.get("client"),
+            tuple(Name(each["id"]) for each in row.get("objects") or ()),
+            tuple(_reasons(row)) or _without_words(row),
+            row.get("request_id"),
+            row,
+        )
+
+
+class RefusedAttempts(list[RefusedAttempt]):
+    """Refused attempts, newest first. As text it is a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return text_table(_HEADERS, self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEADERS, self._rows())
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for each in self:
+            what = each.action or "" if each.count == 1 else f"{each.count} times {each.action or 'any operation'}"
+            who = (each.principal or "", each.client or "")
+            reason = each.reasons[0] if each.reasons else ""
+            yield when(each.time), *who, what, shown_objects(each), each.decision or "", reason
+
+
+def shown_objects(attempt: RefusedAttempt) -> str:
+    """The objects of an attempt in a line."""
+    count = max(int(attempt.row.get("num_objects", 0)), len(attempt.objects))
+    more = f", and {count - _SHOWN} more" if count > _SHOWN else ""
+    return ", ".join(_cut(str(each)) for each in attempt.objects[:_SHOWN]) + more
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…"
+
+
+def _without_words(row: Json) -> tuple[str, ...]:
+    return (f"status {row['status']}, code {row['code']}",) if "status" in row else ()
+
+
+def _reasons(row: Json) -> Iterator[str]:
+    for check in row.get("authorizations") or ():
+        if not check["allowed"]:
+            about = Name(check["id"]) if check["id"] else check["kind"]
+            yield f"{check['privilege']} on {about}: {check['reason']}"
+    for failure in row.get("failures") or ():
+        if failure.get("expected") is not None or failure.get("found") is not None:
+            yield (
+                f"{failure.get('operation', 'operation')} of {Name(failure['id'])}: expected version "
+                f"{failure.get('expected')}, found {failure.get('found')}, {failure.get('kind')}"
+            )
+    if row.get("detail"):
+        yield str(row["detail"])
+    if row["event"] == "refused_attempts_dropped":
+        yield "not recorded: they could not be written"

@@ -1,0 +1,108 @@
+"""Handlers for auditors: who did what from where, and what was refused.
+
+An auditor is a principal that the settings name, or where grants are in force one that has `grant` on the catalog. A
+server without keys and issuers knows no principals, so it has none: its operator reads the files.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from lance_namespace.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
+from pydantic import TypeAdapter
+from starlette.responses import Response
+
+from namespace_server.attempts import AttemptLog, AttemptPage, AttemptQuery, Authorization, with_authorizations
+from namespace_server.rest.exchange import Exchange
+from namespace_server.rest.header_names import CATALOG_VERSION
+from namespace_server.rest.models import AttemptsQuery, Paging, QueryParameters
+from namespace_server.rest.request.decoding import parse_query
+from namespace_server.rest.request.headers import read_id
+from namespace_server.rest.responses import Success, success
+from namespace_server.rest.routing import Handler
+
+_USUAL: Final = 100
+_MOST: Final = 1_000
+
+
+class AuditedVersions:
+    """A page of the history with the origin of each batch: all of it, whatever else the auditor may see."""
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of the route."""
+        parameters: TypeAdapter[QueryParameters] = TypeAdapter(Paging)
+
+        async def answer(exchange: Exchange) -> Response:
+            await _require_auditor(exchange, operation)
+            exchange.require_no_body()
+            if exchange.as_of is not None:
+                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: the history is of all versions")
+            _, given = parse_query(exchange.scope["query_string"], parameters)
+            return success(exchange.service, await exchange.service.read(operation, dict(given), None))
+
+        return answer
+
+
+class AttemptsPage:
+    """A page of the log of refused attempts, newest first. It is of no catalog version."""
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of the route."""
+        parameters: TypeAdapter[QueryParameters] = TypeAdapter(AttemptsQuery)
+
+        async def answer(exchange: Exchange) -> Response:
+            await _require_auditor(exchange, operation)
+            exchange.require_no_body()
+            if exchange.as_of is not None:
+                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: attempts are of no version")
+            query, given = parse_query(exchange.scope["query_string"], parameters)
+            log = exchange.service.attempts
+            if log is None:
+                raise UnsupportedOperationError("this server does not record refused attempts: audit_log is off")
+            wanted = _wanted(query, dict(given))
+            return Success(await exchange.service.in_thread(partial(_page, log, wanted)), None)
+
+        return answer
+
+
+async def _require_auditor(exchange: Exchange, operation: str) -> None:
+    """Raise `PermissionDeniedError` (15) unless the caller is an auditor."""
+    if not await exchange.service.may_audit(exchange.subject, operation):
+        reason = "audit_readers does not name the principal, and no grant on the catalog has grant for it"
+        raise with_authorizations(
+            PermissionDeniedError(
+                "expected a principal that audit_readers names, in the settings of the server, or that has grant on "
+                "the catalog"
+            ),
+            [Authorization("grant", False, reason, "catalog")],
+        )
+
+
+def _wanted(query: Any, given: dict[str, Any]) -> AttemptQuery:
+    limit = given.get("limit", _USUAL)
+    path = given.get("object")
+    return AttemptQuery(
+        given.get("principal"),
+        None if path is None else tuple(read_id(path, query)),
+        given.get("decision"),
+        min(limit, _MOST) if limit >= 0 else _MOST,
+        given.get("page_token"),
+    )
+
+
+def _page(log: AttemptLog, wanted: AttemptQuery) -> bytes:
+    """The body of an answer."""
+    try:
+        page = log.read(wanted)
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
+    if page is None:
+        raise UnsupportedOperationError("refused attempts go to standard output, where this server cannot read them")
+    return orjson.dumps(_body(page))
+
+
+def _body(page: AttemptPage) -> dict[str, Any]:
+    more = {} if page.token is None else {"page_token": page.token}
+    return {"attempts": page.attempts, **more, **({"unreadable": page.unreadable} if page.unreadable else {})}

@@ -1,0 +1,11 @@
+from enum import StrEnum
+
+
+class CheckedAuthorizationKind(StrEnum):
+    CATALOG = "catalog"
+    NAMESPACE = "namespace"
+    SERVER = "server"
+    TABLE = "table"
+
+    def __str__(self) -> str:
+        return str(self.value)
