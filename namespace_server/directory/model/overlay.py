@@ -44,7 +44,8 @@ class Overlay:
         """Lay a table on top whose id and location are vacant, with changes of the grants on it."""
         if self._applied + len(self._declared) < len(self.steps):
             _ = self.whole
-        self.steps.append(Changes({table.object_id: table, **grants.puts}, grants.removes))
+        made = Changes({table.object_id: table})
+        self.steps.append(made.then(grants) if grants else made)
         self.tables = None
         self._declared[table.id] = table
         self._places[table.location] = table.id

@@ -56,6 +56,7 @@ def _enable(builder: PlanBuilder, operation: EnableGrants) -> OperationResult:
     now_ms, since = builder.context.now_ms, builder.base.version + 1
     owners = [GrantEntry("catalog", (), to, OWNER, since, principal, now_ms) for to in operation.administrators]
     builder.change([AccessEntry(principal, now_ms), *owners])
+    builder.is_governed = True
     return {"changed": True}
 
 

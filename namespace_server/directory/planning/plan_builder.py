@@ -185,7 +185,8 @@ def version_result(entry: VersionEntry) -> OperationResult:
 class PlanBuilder:
     """The plan of one batch, operation by operation. `base` is the snapshot that the batch is planned on.
 
-    `follows`: it can be planned once the flip of its group is committed, and what that publishes is promoted.
+    `is_governed`: grants are in force, or the batch puts them in force. `follows`: it can be planned once the flip of
+    its group is committed, and what that publishes is promoted.
     """
 
     def __init__(
@@ -200,6 +201,7 @@ class PlanBuilder:
         self.staged: list[tuple[str, bytes]] = []
         self.follows = False
         self.granted: list[Authorization] = []
+        self.is_governed = base.policy is not None
         self._overlay = Overlay(base)
         self._tombstones = 0
         self._recorded = batch.idempotency_key is not None
@@ -235,6 +237,8 @@ class PlanBuilder:
 
         Nobody has a grant that is left over from another object of that name (GR5).
         """
+        if not self.is_governed:
+            return NO_CHANGES
         policy, subject = self._overlay.judged(object_id).policy, self.batch.subject
         if policy is None:
             return NO_CHANGES
