@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +29,17 @@ from namespace_server.directory.manifest_table import schema
 from namespace_server.directory.manifest_table.schema import GRANTED, WRITER_FLAGS_KEY
 from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.errors import AccessDenied, CatalogTooNew
-from namespace_server.directory.model.grant_operations import EnableGrants, GrantPrivileges, GrantRole
+from namespace_server.directory.model.grant_operations import (
+    EnableGrants,
+    GrantPrivileges,
+    GrantRole,
+    RevokePrivileges,
+)
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
+    Batch,
     CreateMode,
     CreateNamespace,
     DeclareTable,
@@ -304,6 +311,28 @@ def test_a_revoke_on_one_server_refuses_the_batch_on_another(team: Guarded) -> N
     assert team.catalog.snapshot().table(("g", "late")) is None
     other.grant(G, principal("bob"), CREATE)
     team.send(BOB, DeclareTable(("g", "late"), "00000009_g$late", {}))
+
+
+def test_in_one_flip_a_revocation_refuses_the_batches_behind_it(team: Guarded) -> None:
+    """A group of batches is one flip: each is judged by what those before it leave."""
+    revoke = RevokePrivileges("namespace", G, principal("bob"), None)
+    batches = [
+        Batch(str(uuid.uuid4()), (operation,), str(uuid.uuid4()), principal=name, subject=subject)
+        for operation, name, subject in (
+            (DeclareTable(("g", "before"), "00000012_g$before", {}), "alice", ALICE),
+            (revoke, None, None),
+            (DeclareTable(("g", "behind"), "00000013_g$behind", {}), "bob", BOB),
+            (GrantPrivileges("namespace", G, principal("eve"), frozenset({CREATE})), None, None),
+            (DeclareTable(("g", "eves"), "00000014_g$eves", {}), "eve", Subject("eve")),
+        )
+    ]
+    before = team.catalog.snapshot().version
+    verdicts = [pending.verdict for pending in team.catalog.commit_batches(batches)]
+    assert team.catalog.snapshot().version == before + 1
+    assert [isinstance(verdict, LanceNamespaceError) for verdict in verdicts] == [False, False, True, False, True]
+    assert isinstance(verdicts[2], NamespaceNotFoundError)
+    # What is not allowed before the queue is refused there: a grant that is on its way does not count.
+    assert isinstance(verdicts[4], NamespaceNotFoundError)
 
 
 def test_a_refused_batch_reads_nothing_of_what_it_names(team: Guarded) -> None:
