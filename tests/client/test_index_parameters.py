@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -16,7 +18,7 @@ import pytest
 from lance.lance import indices as lance_indices
 
 from namespace_client import Catalog, InvalidCall, WorkFailed
-from table_data.staging.index_parameters import PARAMETERS, SCALAR, VECTOR, index_arguments, index_type_of
+from table_data.staging.index_parameters import FIELDS, PARAMETERS, SCALAR, VECTOR, index_arguments, index_type_of
 
 COUNT, DIMENSION = 600, 16
 NUMBERS = np.random.default_rng(7).random((COUNT, DIMENSION), dtype=np.float32)
@@ -328,3 +330,10 @@ def test_types_have_other_names(build: Build, given: str, found: str) -> None:
 def test_an_index_over_another_column_is_replaced(build: Build) -> None:
     for column in ("id", "text"):
         assert build("BTREE", column).index.field_names == [column]
+
+
+def test_the_guide_names_all_of_them() -> None:
+    page = Path("docs/guide/rows.md").read_text(encoding="utf-8").partition("## Indices\n")[2].partition("\n#")[0]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    named = set(re.findall(r"`([a-z]\w*)`", "".join(rows)))
+    assert named == {each.keyword for each in PARAMETERS} | FIELDS
