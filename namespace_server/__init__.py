@@ -1,6 +1,7 @@
 """The Lance namespace catalog server.
 
 directory       the catalog of one directory or bucket
+access          who may do what: subjects, grants, the policy of a snapshot
 data            operations on rows of its tables
 workers         processes that do the work on rows, and their pools
 credentials     storage options that clients are handed

@@ -209,6 +209,18 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     call("drop_namespace", root, body={})
 
 
+def exercise_grants(call: Caller) -> None:
+    """Grants, on a catalog of which the caller is the administrator."""
+    assert call("enable_grants", body={"administrators": [{"principal": "ann"}]})["changed"] is True
+    grant = {"on": {"catalog": True}, "to": {"role": "readers"}, "privileges": ["read"]}
+    changed = call("change_grants", body={"grants": [grant]})
+    assert changed["grants"] == [{"changed": True, "privileges": ["read"]}]
+    [listed] = call("list_grants", role="readers")["grants"]
+    assert {name: listed[name] for name in grant} == grant
+    can = call("check_privilege", body={"privilege": "drop", "on": {"table": ["t"]}})
+    assert can == {"allowed": True, "reason": "own granted to principal ann on the catalog", "in_force": True}
+
+
 def publish(call: Caller, root: str) -> None:
     """Manifests that pylance staged, published alone and in a batch."""
     kept: list[dict[str, Any]] = []
@@ -232,10 +244,13 @@ def staged_version(location: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("in_background", [False, True], ids=["sync", "async"])
-def test_every_operation(url: str, in_background: bool) -> None:
+def test_every_operation(url: str, tmp_path: Path, in_background: bool) -> None:
     root = "background" if in_background else "blocking"
     place = Path(httpx.get(f"{url}/v1/catalog", headers=KEY).json()["root"].removeprefix("file://"))
     call = Caller(url, in_background=in_background)
     assert httpx.get(f"{url}/v1/catalog").status_code == 401
     exercise(call, root, place)
-    assert set(MODULES) - call.called == set()
+    with running(tmp_path / "governed", {"key-of-ann": "ann"}) as governed:
+        of_grants = Caller(governed, in_background=in_background)
+        exercise_grants(of_grants)
+    assert set(MODULES) - call.called - of_grants.called == set()

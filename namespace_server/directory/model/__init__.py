@@ -7,6 +7,7 @@ operations        the typed operations that a batch consists of
 request_fields    the fields of JSON requests, with their types
 requests          single operations of JSON requests; checks form only
 batch_requests    the operations of calls that commit a batch
+grant_operations  operations that change grants; `grant_requests`: requests about them
 staged_operations operations from work on rows, which come from a worker
 entries           the entries of the catalog: namespaces, tables, versions, batch records
 history           a batch in the history of the catalog
