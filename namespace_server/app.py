@@ -18,6 +18,8 @@ from namespace_server.data.change_request import OPERATOR
 from namespace_server.observability.observation import RequestLog, RequestMetrics, RequestTracing
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.client_address import ClientAddresses
+from namespace_server.rest.dialects.databases import databases
+from namespace_server.rest.dialects.lancedb import LancedbDialect
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
 from namespace_server.rest.port import CatalogPort
@@ -49,7 +51,7 @@ class Application:
         self._jobs: list[BackgroundJob] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-        self._routes = Router(ROUTES, self.api, service)
+        self._routes = Router(ROUTES, self.api, service, (LancedbDialect(),))
         self.api.router.routes.append(documentation.ASSETS)
         allowed = [origin.lower().rstrip("/") for origin in origins]  # as browsers send them
         self._guard = HostGuard(hosts, allowed, near=near)
@@ -139,6 +141,7 @@ def create_app(
     proxies: Iterable[str] = (),
     attempts: AttemptLog | None = None,
     auditors: Collection[str] = (),
+    root_database: str | None = None,
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -158,6 +161,7 @@ def create_app(
         proxies: addresses and networks of proxies whose headers name the address of the client.
         attempts: where to write refused attempts; None: nowhere.
         auditors: principals who may read who did what from where.
+        root_database: the database of lancedb's clients that is the root of the catalog; None: none is.
     """
     service = CatalogService(
         namespace,
@@ -170,5 +174,6 @@ def create_app(
         tracing,
         attempts,
         auditors,
+        databases(root_database),
     )
     return Application(service, hosts, origins, near=near, proxies=proxies)

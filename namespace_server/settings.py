@@ -136,6 +136,11 @@ class Settings(BaseSettings):
     implicit_namespaces: bool = Field(
         default=False, description="Whether a table may be created in a namespace that does not exist yet."
     )
+    root_database: Annotated[str, matching(r"[^$/]+", "a name without $ and /")] | None = Field(
+        default=None,
+        description="The database of lancedb's clients (`db://NAME`) that is the root of the catalog, for one whose "
+        "tables are there. Absent: each database is the namespace of its name.",
+    )
 
     verify_data_files: bool = Field(
         default=False,

@@ -112,6 +112,7 @@ def promised_fields(spec: Path) -> bytes:
             parameters = [_resolved(found, each) for each in operation.get("parameters", ())]
             fields[name] |= {each["name"] for each in parameters if each["in"] in {"query", "path"}} - {"delimiter"}
     fields["list_all_tables"] |= {"id", "delimiter"}  # the id of a database, and how the names in the answer are joined
+    fields["describe_table_in_lance_types"] = fields["describe_table"]  # as some clients want to have it described
     for name, schema in schemas["CommitTableOperation"]["properties"].items():
         fields[name] = set(_resolved(found, schema)["properties"])  # in a batch
     lines = [f"{name!r}: frozenset({{{str(sorted(own))[1:-1]}}})," for name, own in sorted(fields.items())]

@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "vended_permission",
         "vended_seconds",
     ),
-    "What a catalog allows": ("allowed_locations", "blob_locations", "implicit_namespaces"),
+    "What a catalog allows": ("allowed_locations", "blob_locations", "implicit_namespaces", "root_database"),
     "Access": (
         "api_keys",
         "api_keys_file",

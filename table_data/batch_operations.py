@@ -78,11 +78,15 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class TableDeclaration:
-    """Operation of a batch: create a table at a location that the client chose."""
+    """Operation of a batch: create a table at a location that the client chose.
+
+    With `implicit_namespaces` those above it that are missing are created with it, which no client may ask for.
+    """
 
     id: TableId
     location: str
     properties: Mapping[str, str]
+    implicit_namespaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,17 @@ def running(
     keys: Mapping[str, str] | None = None,
     attempts: AttemptLog | None = None,
     auditors: Collection[str] = (),
+    root_database: str | None = None,
 ) -> Iterator[str]:
     """The URL of a server on `root` without fsync, which ends with the block. `keys` are those of its principals.
 
     It records refused attempts in `attempts`, and lets the `auditors` among them read that.
     """
     namespace = DirectoryNamespace(root=str(root), durability="none")
-    with serving(create_app(namespace, Authenticator(keys or {}), attempts=attempts, auditors=auditors)) as url:
+    app = create_app(
+        namespace, Authenticator(keys or {}), attempts=attempts, auditors=auditors, root_database=root_database
+    )
+    with serving(app) as url:
         yield url
 
 

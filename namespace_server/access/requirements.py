@@ -72,6 +72,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "list_tables": SHOWN,
     "list_all_tables": SHOWN,
     "describe_table": SHOWN,
+    "describe_table_in_lance_types": SHOWN,  # the same, as clients of another dialect have it described
     "table_exists": SHOWN,
     # -- reads of tables
     "list_table_versions": _READ,
@@ -90,6 +91,8 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "analyze_table_query_plan": _READ,
     "list_table_indices": _READ,
     "describe_table_index_stats": _READ,
+    "prewarm_table_index": _READ,
+    "prewarm_table_pages": _READ,
     # -- changes of rows; `create_table` and `stage_rows` need what their mode does
     "insert_into_table": _of_table(Privilege.WRITE),
     "merge_insert_into_table": _READ_AND_WRITE,

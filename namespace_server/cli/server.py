@@ -97,6 +97,7 @@ def serve(config: Path | None, **given: object) -> None:
         tracing=tracing,
         attempts=_attempts(settings, namespace),
         auditors=settings.audit_readers,
+        root_database=settings.root_database,
     )
     for job in _jobs(settings, namespace, app, observer):
         app.run_in_background(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -20,7 +21,14 @@ from namespace_server.data.change_request import OPERATOR, Caller, ChangeRequest
 from namespace_server.data.operations import DataOperations, namespace_errors, require_overwrite
 from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
-from table_data.batch_operations import DELIMITER, PropertyChange, Result, StagedOperation, TableState
+from table_data.batch_operations import (
+    DELIMITER,
+    PropertyChange,
+    Result,
+    StagedOperation,
+    TableDeclaration,
+    TableState,
+)
 from table_data.jobs.job import Staged
 from table_data.requests.table_requests import CreateTable, mode_of
 
@@ -37,9 +45,15 @@ class TableCreation(Generic[Rows]):
         self._operations = operations
 
     async def create(
-        self, request: CreateTable, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = OPERATOR
+        self,
+        request: CreateTable,
+        rows: Rows,
+        digest: RowsDigest | None = None,
+        *,
+        caller: Caller = OPERATOR,
+        implicit: tuple[str, ...] = (),
     ) -> Answer:
-        """CreateTableRequest, with rows.
+        """CreateTableRequest, with rows. The namespace `implicit` and those above it are created with it if missing.
 
         A table that does not exist is declared in the batch that commits its first version: of several creations of one
         name, one succeeds. With mode `overwrite` an existing table gets a new version with these rows and this schema;
@@ -52,9 +66,11 @@ class TableCreation(Generic[Rows]):
             InvalidInputError: properties for a table that was declared with its own, or an unknown mode.
         """
         requested = ChangeRequest("create_table", request, caller, digest)
-        return await self._operations.once(requested, partial(self._create, requested, request, rows))
+        return await self._operations.once(requested, partial(self._create, requested, request, rows, implicit))
 
-    async def _create(self, requested: ChangeRequest, request: CreateTable, rows: Rows) -> Answer:
+    async def _create(
+        self, requested: ChangeRequest, request: CreateTable, rows: Rows, implicit: tuple[str, ...]
+    ) -> Answer:
         with namespace_errors():
             mode = mode_of(request.get("mode"), _MODES)
         try:
@@ -63,7 +79,7 @@ class TableCreation(Generic[Rows]):
                     {"id": request.get("id")}, subject=requested.caller.subject
                 )
         except TableNotFoundError:
-            return await self._create_new(requested, request, mode, rows)
+            return await self._create_new(requested, request, mode, rows, implicit)
         with before_commit():
             require_mode(self._tables, requested.caller, mode, table)
         name = DELIMITER.join(table.id)
@@ -79,14 +95,16 @@ class TableCreation(Generic[Rows]):
         answer = _described(table, request)
         return await self._operations.commit_once(requested, table, rows, partial(with_properties, request), answer)
 
-    async def _create_new(self, requested: ChangeRequest, request: CreateTable, mode: str, rows: Rows) -> Answer:
+    async def _create_new(
+        self, requested: ChangeRequest, request: CreateTable, mode: str, rows: Rows, implicit: tuple[str, ...]
+    ) -> Answer:
         with before_commit():
-            table, _ = await self._tables.new_table(request, requested.caller.subject)
+            table, _ = await self._tables.new_table(request, requested.caller.subject, implicit)
         answer = _described(table, request)
+        is_within = bool(implicit) and table.id[:-1] == implicit[: len(table.id) - 1]
+        compose = partial(_with_namespaces if is_within else with_properties, request)
         try:
-            return await self._operations.commit_once(
-                requested, table, rows, partial(with_properties, request), answer, new=True
-            )
+            return await self._operations.commit_once(requested, table, rows, compose, answer, new=True)
         except TableAlreadyExistsError as error:  # created by another client meanwhile
             if mode == "create":
                 raise
@@ -105,6 +123,14 @@ def with_properties(request: CreateTable, staged: Staged, table: TableState) -> 
     if table.version is None:
         return staged.operations
     return [*staged.operations, PropertyChange(table.id, request.get("properties") or {}, replace=True)]
+
+
+def _with_namespaces(request: CreateTable, staged: Staged, table: TableState) -> Sequence[StagedOperation]:
+    """Likewise of a new table, with the namespaces above it that are missing."""
+    return [
+        replace(each, implicit_namespaces=True) if isinstance(each, TableDeclaration) else each
+        for each in with_properties(request, staged, table)
+    ]
 
 
 def require_mode(tables: Tables, caller: Caller, mode: str, table: TableState) -> None:

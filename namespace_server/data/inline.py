@@ -79,8 +79,10 @@ class _InlineTables:
     ) -> tuple[TableState, int]:
         return self._catalog.find_table(request, layout=layout, subject=subject, privileges=privileges)
 
-    async def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
-        return self._catalog.new_table(request, subject)
+    async def new_table(
+        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
+    ) -> tuple[TableState, int]:
+        return self._catalog.new_table(request, subject, implicit)
 
     def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
         self._catalog.require(subject, privileges, table_id)

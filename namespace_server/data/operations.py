@@ -34,6 +34,7 @@ Rows = TypeVar("Rows")
 _NO_VERDICT: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.THROTTLING})
 
 _INSERT: Final = "insert_into_table"
+_MERGE: Final = "merge_insert_into_table"
 MAX_TRIES: Final = 20
 """How often a change is staged before its conflict is answered."""
 
@@ -112,8 +113,9 @@ class DataOperations(Generic[Rows]):
                     if not left or rows is not None or table.identity == gone:
                         raise
                     continue
+                tries = {"num_attempts": MAX_TRIES - left} if operation == _MERGE else {}
                 if not staged.operations:
-                    unchanged = {"version": table.version or 0, **staged.result}
+                    unchanged = {"version": table.version or 0, **staged.result, **tries}
                     return await self.keep_answer(requested, unchanged, catalog_version)
                 try:
                     made = await self._tables.commit(staged.operations, await requested.record(staged.result))
@@ -121,7 +123,7 @@ class DataOperations(Generic[Rows]):
                         await change.discard()
                     else:
                         await change.prepare(table.at(made.version, made.identity))
-                    return _answer(requested, made, staged.result)
+                    return _answer(requested, made, {**staged.result, **tries})
                 except LanceNamespaceError as error:
                     if is_verdict(error):
                         await change.discard()

@@ -113,11 +113,14 @@ class TableCatalog(Protocol):
         """
         ...
 
-    def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
+    def new_table(
+        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
+    ) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 
-        Also the catalog version that does not have it. Raises the namespace errors for a name that cannot be taken, and
-        PermissionDeniedError (15) if `subject` may create no table there.
+        Its namespace must exist, unless it is `implicit` or above that. Also the catalog version that does not have it.
+        Raises the namespace errors for a name that cannot be taken, and PermissionDeniedError (15) if `subject` may
+        create no table there.
         """
         ...
 
@@ -153,7 +156,9 @@ class Tables(Protocol):
         """As `TableCatalog.find_table`, at the newest catalog version."""
         ...
 
-    async def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
+    async def new_table(
+        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
+    ) -> tuple[TableState, int]:
         """As `TableCatalog.new_table`."""
         ...
 

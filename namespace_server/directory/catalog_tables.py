@@ -154,17 +154,19 @@ class CatalogTables:
             return None
         return entry if table.identity is None or entry.sha256 == table.identity.sha256 else None
 
-    def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
+    def new_table(
+        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
+    ) -> tuple[TableState, int]:
         """As `namespace_server.data.port.TableCatalog`."""
-        declared = requests.declare_table(
-            {"id": request.get("id"), "properties": request.get("properties")}, self._rules
-        )
+        rules = replace(self._rules, implicit_namespaces=True) if implicit else self._rules
+        declared = requests.declare_table({"id": request.get("id"), "properties": request.get("properties")}, rules)
         snapshot = self._catalog.snapshot()
         require_managed(snapshot)  # before rows are written
         parent = declared.id[:-1]
         sight = sight_of(snapshot, subject)
         view = snapshot if sight is None else sight.view(snapshot)
-        if not self._rules.implicit_namespaces and view.namespace(parent) is None:
+        may_be_missing = self._rules.implicit_namespaces or (implicit and parent == implicit[: len(parent)])
+        if not may_be_missing and view.namespace(parent) is None:
             raise namespace_not_found(parent)
         if sight is not None:
             sight.require({Privilege.CREATE}, parent)

@@ -4,6 +4,7 @@ What a request means and whether it may happen is decided in `namespace_server.d
 and answers become bytes.
 
     routers         the routes: one table of the operations, health, documentation, operations that are not served
+    dialects        other clients' ways to say the same requests, translated at the router: lancedb's `db://`
     handlers        what routes do with a request, one class for each kind of operation
     blobs           the handlers of values of columns of blobs, and their answers
     following       the handler of events: an answer after a wait, or a stream

@@ -163,19 +163,29 @@ class DataService:
         work = self._operations.change(operation, request, caller=caller)
         return await self._under_way.finish(work, receive, caller.principal)
 
-    async def change_with_rows(self, operation: str, request: TableRequest, rows: RowsBody, caller: Caller) -> Answer:
+    async def change_with_rows(
+        self,
+        operation: str,
+        request: TableRequest,
+        rows: RowsBody,
+        caller: Caller,
+        *,
+        implicit: tuple[str, ...] = (),
+    ) -> Answer:
         """Commit a change of a table with the rows of the body.
 
-        Raises as `change` does, and `BodyTooLarge`, `RequestTimeout`.
+        The namespace `implicit` and those above it are created with a new table in them. Raises as `change` does, and
+        `BodyTooLarge`, `RequestTimeout`.
         """
-        return await self._with_rows(self._work_on_rows(operation, request, caller), rows, caller.principal)
+        return await self._with_rows(self._work_on_rows(operation, request, caller, implicit), rows, caller.principal)
 
     def _work_on_rows(
-        self, operation: str, request: TableRequest, caller: Caller
+        self, operation: str, request: TableRequest, caller: Caller, implicit: tuple[str, ...]
     ) -> Callable[[Rows, RowsDigest], Work]:
         match operation:
             case "create_table":
-                return partial(self._creation.create, cast("CreateTable", request), caller=caller)
+                creation = cast("CreateTable", request)
+                return partial(self._creation.create, creation, caller=caller, implicit=implicit)
             case "stage_rows":  # for a batch that commits them: nothing is committed here
                 return lambda rows, _: self._uploads.stage(cast("CreateTable", request), rows, caller=caller)
         return partial(self._operations.change, operation, request, caller=caller)
@@ -403,8 +413,10 @@ class _Tables:
         found: tuple[TableState, int] = await self._find(find)
         return found
 
-    async def new_table(self, request: CreateTable, subject: Subject | None = None) -> tuple[TableState, int]:
-        made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request, subject))
+    async def new_table(
+        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
+    ) -> tuple[TableState, int]:
+        made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request, subject, implicit))
         return made
 
     def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:

@@ -246,8 +246,8 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
 
 def render_error(
     error: Exception, catalog_version: int | None, *, method: str = "", path: str = "", changes: bool = True
-) -> tuple[LanceNamespaceError, list[Header], bytes]:
-    """The error that answers any exception, and headers and body of its ErrorResponse.
+) -> tuple[LanceNamespaceError, Outcome, list[Header], bytes]:
+    """The error that answers any exception, its outcome, and headers and body of its ErrorResponse.
 
     An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
     A failed authentication and a refused origin state no catalog version, and `None` stands for a request that was
@@ -276,4 +276,4 @@ def render_error(
         headers += answered.headers
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append(CLOSING)  # the rest of the body is not worth reading
-    return answered, headers, body
+    return answered, outcome, headers, body

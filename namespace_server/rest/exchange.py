@@ -16,7 +16,7 @@ from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import present
 from namespace_server.rest.errors import ServerReadOnly
-from namespace_server.rest.header_names import CATALOG_VERSION, DATABASE, DATABASE_PREFIX, IDEMPOTENCY_KEY
+from namespace_server.rest.header_names import CATALOG_VERSION, IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.origins import origin_of
 from namespace_server.rest.principals import KeysNeeded, RequestIdentity
@@ -38,7 +38,7 @@ from namespace_server.rest.request.headers import (
     read_least_version,
 )
 from namespace_server.rest.request.ids import (
-    ROOT,
+    Database,
     Id,
     IdScope,
     as_segment,
@@ -47,7 +47,6 @@ from namespace_server.rest.request.ids import (
     kind_of,
     may_be_looked_up,
     read_ids,
-    read_scope,
     undecided,
     writes_forms,
 )
@@ -92,10 +91,11 @@ class Exchange:
 
     `segments` are the parameters in its path as they were sent. Unless the route is `public`, its caller is identified
     before anything else of the request is read, once its head is there: credentials that expire meanwhile are good for
-    the rest of it. Raises what `Authenticator.identify` raises.
+    the rest of it. `implicit` is a namespace that a table may be created in, or below, though it does not exist: it is
+    created with the table. Raises what `Authenticator.identify` raises.
     """
 
-    __slots__ = ("headers", "identity", "principal", "receive", "scope", "segments", "service")
+    __slots__ = ("headers", "identity", "implicit", "principal", "receive", "scope", "segments", "service")
 
     def __init__(
         self,
@@ -112,6 +112,7 @@ class Exchange:
         self.service = service
         self.segments = segments
         self.headers: Headers = scope["header_map"]
+        self.implicit: Database = ()
         scope["route_path"] = path
         self.identity: RequestIdentity | None = None
         self.principal: str | None = None
@@ -142,10 +143,7 @@ class Exchange:
     @property
     def place(self) -> IdScope:
         """The scope of the ids of the request. Raises `InvalidInputError` (13)."""
-        headers = self.headers
-        if DATABASE not in headers and DATABASE_PREFIX not in headers:
-            return ROOT
-        return read_scope(headers, self.scope["route_path"])
+        return self.service.place_of(self.headers, self.scope["route_path"])
 
     @property
     def as_of(self) -> int | None:

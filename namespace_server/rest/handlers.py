@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
@@ -37,7 +37,7 @@ from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.request.ids import Id, IdScope
 from namespace_server.rest.responses import STREAM_OF_ROWS, RowsResponse, Success, read_success, success
-from namespace_server.rest.routing import Handler
+from namespace_server.rest.routing import Handler, refusal
 from namespace_server.rest.service import CatalogService
 
 
@@ -70,18 +70,15 @@ class Read:
             place = exchange.place
             # The catalog adds the subject to the key where subjects see different things. What a `+` in the path stands
             # for may be another name later.
-            asked = operation
-            if place.database and operation == "list_all_tables" and exchange.scope["raw_path"].endswith(b"/"):
-                asked = "list_tables"  # lancedb's remote client wants names, and ends the path so; others want ids
             is_fixed = as_of is None and "+" not in exchange.segment
-            key = (asked, exchange.scope["path"], query, body, place.database) if is_fixed else None
+            key = (operation, exchange.scope["path"], query, body, place.database) if is_fixed else None
             answer = None if key is None else service.cached(key, exchange.subject)
             if answer is None:
                 parsed, given = parse_query(query, parameters)
                 route = await exchange.route(parsed, body) if has_id else None
-                decode = partial(self._request, exchange, asked, body, parsed, given, route)
+                decode = partial(self._request, exchange, operation, body, parsed, given, route)
                 request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
-                answer = await service.read(asked, request, exchange.subject, at=as_of, key=key)
+                answer = await service.read(operation, request, exchange.subject, at=as_of, key=key)
             service.saw(answer.catalog_version)
             answer = _relative(answer, place)
             return Success(b"" if self.silent else answer.json, answer.catalog_version)
@@ -91,7 +88,7 @@ class Read:
     def _request(
         self,
         exchange: Exchange,
-        asked: str,
+        operation: str,
         body: bytes,
         query: Mapping[str, str],
         given: Mapping[str, object],
@@ -113,9 +110,9 @@ class Read:
             request["version"] = read_version(exchange.segment.encode(), "path")
         elif "delimiter" in query:
             read_id("", query)
-            if asked == "list_all_tables":
+            if operation == "list_all_tables":
                 request["delimiter"] = query["delimiter"]
-        if place.database and exchange.scope["operation"] == "list_all_tables":
+        if place.database and operation == "list_all_tables":
             request["id"] = list(place.database)
         return request
 
@@ -216,11 +213,12 @@ class Change:
 class RowsChange:
     """A change whose body is rows, and whose fields are in the query, as `query` names them.
 
-    The answer of one that `vends` has storage options for the new table.
+    The answer of one that `vends` has storage options for the new table. It answers these `fields`, or all without any.
     """
 
     query: type[QueryParameters]
     vends: bool = False
+    fields: tuple[str, ...] = ()
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
@@ -230,9 +228,13 @@ class RowsChange:
             service, caller = exchange.service, exchange.caller
             with before_commit():
                 rows = await exchange.rows(model)
-            committed: Answer = await service.data.change_with_rows(operation, rows.request, rows.body, caller)
+            committed: Answer = await service.data.change_with_rows(
+                operation, rows.request, rows.body, caller, implicit=exchange.implicit
+            )
             if self.vends:
                 committed = await service.with_storage_options(committed, exchange.subject)
+            if self.fields:
+                committed = _only(committed, self.fields)
             return success(service, _relative(committed, exchange.place))
 
         return answer
@@ -267,8 +269,8 @@ class TableChange:
 
 
 def _only(answer: Answer, names: tuple[str, ...]) -> Answer:
-    """The answer with these fields of it."""
-    return Answer({name: answer.body[name] for name in names if name in answer.body}, answer.catalog_version)
+    """The answer with these fields of it, in its order."""
+    return Answer({name: value for name, value in answer.body.items() if name in names}, answer.catalog_version)
 
 
 class SchemaMetadataChange:
@@ -345,8 +347,4 @@ class Refusal:
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
-
-        async def answer(_exchange: Exchange) -> Response:
-            raise UnsupportedOperationError(f"Not supported: {operation}")
-
-        return answer
+        return refusal(operation)

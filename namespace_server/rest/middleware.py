@@ -29,7 +29,15 @@ from namespace_server.rest.errors import (
     render_error,
     status_of,
 )
-from namespace_server.rest.header_names import CATALOG_VERSION, CONDITIONS, FORWARDED_TO, OURS, SINGLE, UNSERVED
+from namespace_server.rest.header_names import (
+    CATALOG_VERSION,
+    CONDITIONS,
+    FORWARDED_TO,
+    OURS,
+    REQUEST_ID,
+    SINGLE,
+    UNSERVED,
+)
 from namespace_server.rest.identity import KeyRefused
 from namespace_server.rest.principals import TokenRefused
 from namespace_server.rest.request.headers import Headers
@@ -40,7 +48,6 @@ from table_data.requests.table_requests import CHANGES, READS
 
 _log = logging.getLogger(__name__)
 
-REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128
 _SHOWN_ERROR = 300
 _OURS = b"x-lance-"
@@ -58,7 +65,7 @@ class RequestContext:
     the name of this process with a change that another server handed to it. Of a header that is there more than once
     the last one counts. Leaves in the scope for the others: `header_map`, the headers by their lower-case names,
     `client_address` and `request_id`, and once the answer has begun `response_start`, the message that began it. The
-    router leaves the `operation`.
+    router leaves the `operation`, the `dialect`, and for one that has statuses of its own `status_of`.
     """
 
     def __init__(self, app: ASGIApp, service: CatalogService, addresses: ClientAddresses) -> None:
@@ -161,7 +168,7 @@ class ErrorHandler:
         """
         if isinstance(error, KeyRefused | TokenRefused | TooManyWrongKeys):
             scope["key_digest"] = error.key_digest
-        answered, headers, text = render_error(
+        answered, outcome, headers, text = render_error(
             error,
             self._service.version_for(scope),
             method=scope["method"],
@@ -176,7 +183,8 @@ class ErrorHandler:
         scope["problem"] = (int(answered.code), shown)
         if self._service.attempts is not None:
             _record(self._service.attempts, error, answered, scope)
-        return status_of(answered), headers, text
+        of_dialect = scope.get("status_of")
+        return status_of(answered) if of_dialect is None else of_dialect(answered, outcome), headers, text
 
 
 def _record(log: AttemptLog, error: Exception, answered: LanceNamespaceError, scope: Scope) -> None:

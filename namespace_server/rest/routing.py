@@ -3,26 +3,38 @@
 FastAPI serves every route. Matching a path, resolving dependencies and entering a handler takes FastAPI longer than a
 read of the catalog takes as a whole, and longer than the part of one batch in a group commit. So a route that is
 declared `fast` is matched in front of FastAPI as well, and its handler called without it; with the same result.
+
+A route may be answered in several dialects: other clients' ways to say the same request. What distinguishes a dialect,
+and how its requests and answers are translated, only `dialects` knows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from fastapi import FastAPI, Request
+from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from namespace_server.access.requirements import PUBLIC, REQUIREMENTS, Requirement
+from namespace_server.outcomes import Outcome
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.principals import KeysNeeded, TokenNotJudged
 from namespace_server.rest.service import CatalogService
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
+
+PUBLISHED: Final = "published"
+"""The dialect of the published namespace API, with our additions."""
+LANCEDB: Final = "lancedb"
+"""The dialect of lancedb's remote clients (`db://`)."""
+ALL_DIALECTS: Final = (PUBLISHED, LANCEDB)
 
 Handler = Callable[[Exchange], Awaitable[Response]]
 """Answers one request. Raises namespace errors and `pydantic.ValidationError`."""
@@ -41,7 +53,8 @@ class Route:
     """One operation on one path.
 
     `path` is a template whose parameters are `{name}`. One that is `fast` has at most one parameter. `requirement` is
-    what its caller must be allowed.
+    what its caller must be allowed. What its `dialects` lack is answered in the published one; what that lacks is
+    refused (406).
     """
 
     operation: str
@@ -50,6 +63,7 @@ class Route:
     work: Work
     requirement: Requirement
     fast: bool = False
+    dialects: tuple[str, ...] = (PUBLISHED,)
 
     @property
     def public(self) -> bool:
@@ -62,39 +76,76 @@ class Route:
         return ("GET", "HEAD") if self.method == "GET" else (self.method,)
 
 
-def post(operation: str, path: str, work: Work, *, fast: bool = False) -> Route:
+class Dialect(Protocol):
+    """A way in which some clients say requests."""
+
+    @property
+    def name(self) -> str:
+        """Its name in `Route.dialects`."""
+        ...
+
+    def is_spoken(self, scope: Scope) -> bool:
+        """Whether a request is in this dialect."""
+        ...
+
+    def status(self, scope: Scope, error: LanceNamespaceError, outcome: Outcome) -> int:
+        """The HTTP status that answers an error of a request in this dialect."""
+        ...
+
+    def work(self, route: Route) -> Work:
+        """The work of a route for requests in this dialect."""
+        ...
+
+
+def post(
+    operation: str, path: str, work: Work, *, fast: bool = False, dialects: tuple[str, ...] = (PUBLISHED,)
+) -> Route:
     """A route of the published API, nearly all of whose operations are asked for by POST."""
-    return Route(operation, "POST", path, work, REQUIREMENTS[operation], fast)
+    return Route(operation, "POST", path, work, REQUIREMENTS[operation], fast, dialects)
 
 
-def get(operation: str, path: str, work: Work, *, fast: bool = False) -> Route:
+def get(
+    operation: str, path: str, work: Work, *, fast: bool = False, dialects: tuple[str, ...] = (PUBLISHED,)
+) -> Route:
     """A route whose operation is asked for by GET."""
-    return Route(operation, "GET", path, work, REQUIREMENTS[operation], fast)
+    return Route(operation, "GET", path, work, REQUIREMENTS[operation], fast, dialects)
+
+
+def refusal(operation: str) -> Handler:
+    """The handler of an operation that is not served: 406 with code 0, after authentication; the body is not read."""
+
+    async def answer(_exchange: Exchange) -> Response:
+        raise UnsupportedOperationError(f"Not supported: {operation}")
+
+    return answer
 
 
 class Router:
     """Hands requests to the routes of an application (an ASGI application).
 
     Errors are raised, for the error handler around it: those of handlers, and `HTTPException` (404, 405) where no route
-    fits. The path in the scope is matched as it was sent.
+    fits. The path in the scope is matched as it was sent. Of several `dialects` the first that is spoken counts.
     """
 
-    def __init__(self, routes: Iterable[Route], api: FastAPI, service: CatalogService) -> None:
+    def __init__(
+        self, routes: Iterable[Route], api: FastAPI, service: CatalogService, dialects: Sequence[Dialect] = ()
+    ) -> None:
         self._service = service
         self._api = api
+        self._dialects = tuple(dialects)
         for kind in (HTTPException, Exception):
             api.add_exception_handler(kind, _raise)
-        bound = [(route, route.work.handler(route.operation, route.path)) for route in routes]
-        for route, handler in bound:
+        bound = [(route, self._handlers(route)) for route in routes]
+        for route, handlers in bound:
             self._api.add_api_route(
                 route.path,
-                self._endpoint(route, handler),
+                self._endpoint(route, handlers),
                 methods=list(route.methods),
                 name=route.operation,
                 response_model=None,
                 include_in_schema=False,
             )
-        self._fast = [(route, handler) for route, handler in bound if route.fast]
+        self._fast = [(route, handlers) for route, handlers in bound if route.fast]
         # Each alternative has one group, so the number of the group that matched is the one of its route.
         self._paths = re.compile("|".join(_pattern(route.path) for route, _ in self._fast))
 
@@ -111,25 +162,40 @@ class Router:
                 requests.give_back(*scope["counted"])
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["dialect"] = PUBLISHED
+        for dialect in self._dialects:
+            if dialect.is_spoken(scope):
+                scope["dialect"], scope["status_of"] = dialect.name, partial(dialect.status, scope)
+                break
         found = self._paths.fullmatch(scope["path"])
         if found is None or found.lastindex is None:
             await self._api(scope, receive, send)
             return
-        route, handler = self._fast[found.lastindex - 1]
+        route, handlers = self._fast[found.lastindex - 1]
         if scope["method"] not in route.methods:
             raise HTTPException(405, headers={"Allow": ", ".join(route.methods)})
         scope["operation"] = route.operation
         exchange = await self._exchange(scope, receive, route, (found[found.lastindex],))
-        response = await handler(exchange)
+        response = await handlers[scope["dialect"]](exchange)
         await response(scope, receive, send)
 
-    def _endpoint(self, route: Route, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        """The handler as FastAPI calls it."""
+    def _handlers(self, route: Route) -> Mapping[str, Handler]:
+        """The handler of a route for each dialect."""
+        works = {each.name: each.work(route) for each in self._dialects if each.name in route.dialects}
+        if PUBLISHED in route.dialects:
+            works[PUBLISHED] = route.work
+        handlers = {name: work.handler(route.operation, route.path) for name, work in works.items()}
+        published = handlers.setdefault(PUBLISHED, refusal(route.operation))
+        return {each.name: published for each in self._dialects} | handlers
+
+    def _endpoint(self, route: Route, handlers: Mapping[str, Handler]) -> Callable[[Request], Awaitable[Response]]:
+        """The handlers as FastAPI calls them."""
 
         async def endpoint(request: Request) -> Response:
             request.scope["operation"] = route.operation
             segments = tuple(request.path_params.values())
-            return await handler(await self._exchange(request.scope, request.receive, route, segments))
+            exchange = await self._exchange(request.scope, request.receive, route, segments)
+            return await handlers[request.scope["dialect"]](exchange)
 
         return endpoint
 

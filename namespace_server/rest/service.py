@@ -39,7 +39,7 @@ from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
 from namespace_server.rest.request.headers import Headers
-from namespace_server.rest.request.ids import Id, IdScope
+from namespace_server.rest.request.ids import ROOT, Id, IdScope, PlaceOf
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.throttling import CHANGES, REQUESTS, UPLOADS, PrincipalLimit
 from table_data.batch_operations import StagedOperation
@@ -94,8 +94,10 @@ class CatalogService:
         tracing: RequestTracing | None = None,
         attempts: AttemptLog | None = None,
         auditors: Collection[str] = (),
+        place_of: PlaceOf = lambda _headers, _path: ROOT,
     ) -> None:
         self.namespace = namespace
+        self.place_of = place_of
         self._forwarding = forwarding
         self.authenticator = authenticator
         self.limits = limits or RequestLimits()

@@ -13,6 +13,7 @@ from table_data.operations import (
     matching_rows,
     merging_rows,
     metadata,
+    prewarming,
     querying,
     rows,
 )
@@ -27,4 +28,4 @@ CHANGES: Changes = {
     **columns.CHANGES,
     **compacting.CHANGES,
 }
-READS: Reads = {**querying.READS, **indices.READS, **blobs.READS}
+READS: Reads = {**querying.READS, **indices.READS, **blobs.READS, **prewarming.READS}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from table_data import staging
 from table_data.arrow.body import ArrowBody
@@ -20,8 +23,15 @@ if TYPE_CHECKING:
 
 
 def alter_table_add_columns(changes: TableChanges, request: AddColumns, _rows: ArrowBody | None) -> Result:
-    """Add columns with the values of SQL expressions over the other columns."""
+    """Add columns with the values of SQL expressions over the other columns, or columns of nulls."""
     head = changes.require_head()
+    encoded = request.get("arrow_schema")
+    if encoded is not None:
+        if request["new_columns"]:
+            raise InvalidCall("arrow_schema: expected no new_columns beside it, found some")
+        nulls = _schema(encoded)
+        changes.take("add_columns", staging.stage_columns(changes.dataset(), head.manifest, nulls, None), message=None)
+        return {}
     columns: dict[str, str] = {}
     for entry in request["new_columns"]:
         name = entry["name"]
@@ -60,6 +70,22 @@ def alter_table_drop_columns(changes: TableChanges, request: DropColumns, _rows:
     if dropped:
         changes.take("drop_columns", staging.stage_removal(head.manifest, dropped), message=None)
     return {}
+
+
+def _schema(encoded: str) -> pa.Schema:
+    """The fields of columns of nulls, each with a name of its own. Raises `InvalidCall`."""
+    try:
+        with pa.ipc.open_stream(base64.b64decode(encoded, validate=True)) as stream:
+            found = stream.schema
+    except (ValueError, pa.ArrowException) as error:
+        raise InvalidCall(f"arrow_schema: expected an Arrow IPC stream, found another value ({error})") from error
+    for name in found.names:
+        if not name or "." in name or found.names.count(name) > 1:
+            raise InvalidCall(f"new column {name[:80]!r}: expected a name of its own, without a dot")
+    required = [field.name for field in found if not field.nullable]
+    if required:
+        raise InvalidCall(f"new column {required[0][:80]!r}: expected one that may be null, found one that may not")
+    return found
 
 
 def _expression(entry: Mapping[str, Any]) -> str:

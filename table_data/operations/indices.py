@@ -90,9 +90,10 @@ def _create(changes: TableChanges, request: CreateTableIndex, index_type: str) -
     given = {name: value for name, value in request.items() if name in FIELDS and value is not None}
     parameters = index_arguments(index_type, given, "field")
     name = request.get("name") or staging.default_index_name(head, field.id, path, index_type)
+    replaces = bool(request.get("replace"))
     try:
         operation = staging.stage_index(
-            changes.dataset(), head, path, index_type, name, replace=False, parameters=parameters, empty=True
+            changes.dataset(), head, path, index_type, name, replace=replaces, parameters=parameters, empty=True
         )
     except RuntimeError as error:
         if str(error).startswith(_REFUSED):

@@ -40,7 +40,7 @@ def delete_from_table(changes: TableChanges, request: DeleteRows, _rows: ArrowBo
     operation, rows = staging.stage_delete(changes.dataset(), changes.files, head, predicate)
     if rows:
         changes.take(f"delete where {predicate}", operation, message=None)
-    return {}
+    return {"num_deleted_rows": rows}
 
 
 def assignments_of(updates: list[list[str]]) -> dict[str, str]:

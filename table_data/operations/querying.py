@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from table_data.requests.table_requests import CountRows, Explain, QueryTable, ReadRequest
 
 _URI = re.compile(r"\buri=[^\n]*?(?=, \w+=|$)", re.MULTILINE)
+_ROW_ID: Final = "_rowid"
 _SMALL_FRAGMENT = 1 << 20
 """Rows from which a fragment is not small. Pylance compacts to fragments of this size."""
 
@@ -31,10 +32,16 @@ def query_table(dataset: lance.LanceDataset, request: QueryTable) -> pa.RecordBa
     if scan.is_fused:
         return fusion.fused(dataset, scan).to_reader()
     reader = scan.scanner(dataset).to_reader()
-    if scan.is_search:
+    if scan.is_search and not scan.hides_row_id:
         return reader
-    batches = in_fewer_rows(reader, lambda most: scan.scanner(dataset, most).to_reader())
-    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+    batches: Iterable[pa.RecordBatch] = reader
+    if not scan.is_search:
+        batches = in_fewer_rows(reader, lambda most: scan.scanner(dataset, most).to_reader())
+    if not scan.hides_row_id or _ROW_ID in (scan.columns or ()):
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
+    names = [name for name in reader.schema.names if name != _ROW_ID]
+    schema = pa.schema([reader.schema.field(name) for name in names], reader.schema.metadata)
+    return pa.RecordBatchReader.from_batches(schema, (batch.select(names) for batch in batches))
 
 
 def explain_table_query_plan(dataset: lance.LanceDataset, request: Explain) -> str:

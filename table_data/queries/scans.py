@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from lance.dataset import ColumnOrdering
 
 from table_data.arrow.batch_sizes import batch_rows
 from table_data.batch_operations import Json
@@ -56,6 +57,7 @@ class QueryScan:
     fast_search: bool
     nearest: Json | None = None
     text: FullTextQuery | Json | Matches | None = field(default=None)
+    order: tuple[ColumnOrdering, ...] = ()
 
     @property
     def is_fused(self) -> bool:
@@ -66,6 +68,11 @@ class QueryScan:
     def is_search(self) -> bool:
         """Whether its rows are ranked."""
         return self.nearest is not None or self.text is not None
+
+    @property
+    def hides_row_id(self) -> bool:
+        """Whether its scanner has row ids that are not asked for: pylance orders by columns that it takes by them."""
+        return bool(self.order) and not self.with_row_id and isinstance(self.columns, list)
 
     def scanner(self, dataset: lance.LanceDataset, most: int | None = None) -> lance.LanceScanner:
         """The scanner of the query, with at most so many rows in a batch of a plain scan.
@@ -79,13 +86,14 @@ class QueryScan:
             prefilter=self.prefilter,
             limit=self.limit if self.nearest is None or self.offset else None,  # a search ends after `k` rows
             offset=self.offset or None,
-            with_row_id=self.with_row_id,
+            with_row_id=self.with_row_id or self.hides_row_id,
             fast_search=self.fast_search,
             nearest=self.nearest,
             full_text_query=self.text,
             batch_size=most or self._batch_rows(dataset.schema),
             batch_size_bytes=_BATCH,
             io_buffer_size=_READ_AHEAD,
+            order_by=list(self.order) or None,
         )
 
     def _batch_rows(self, schema: pa.Schema) -> int | None:
@@ -126,7 +134,7 @@ def scan_of(dataset: lance.LanceDataset, request: QueryTable) -> QueryScan:
         if offset:
             raise InvalidCall(f"offset: expected 0 where several vectors are searched for, found {offset}")
         limit = None  # there are `k` rows for each vector
-    return QueryScan(
+    scan = QueryScan(
         columns=_columns(request.get("columns") or {}),
         filter=request.get("filter") or None,
         prefilter=bool(request.get("prefilter")),
@@ -137,6 +145,23 @@ def scan_of(dataset: lance.LanceDataset, request: QueryTable) -> QueryScan:
         fast_search=bool(request.get("fast_search")) and (nearest is None or bool(nearest["use_index"])),
         nearest=nearest,
         text=text,
+        order=_order(request),
+    )
+    if scan.order and (scan.is_fused or (nearest is not None and _is_batch(dataset, nearest))):
+        raise InvalidCall("order_by: expected one search, or none; the rows of several come in an order of their own")
+    return scan
+
+
+def _order(request: QueryTable) -> tuple[ColumnOrdering, ...]:
+    """The order of the rows of a scan, or of those that a search finds."""
+    given = request.get("order_by") or []
+    return tuple(
+        ColumnOrdering(
+            each["column_name"],
+            ascending=each.get("ascending") is not False,
+            nulls_first=bool(each.get("nulls_first")),
+        )
+        for each in given
     )
 
 

@@ -1,6 +1,7 @@
 """Arrow types from the JSON of the namespace API. Pure.
 
-A type is an object with a `type` name, or the name alone, which is what stock servers take. Names are in any case.
+A type is an object with a `type` name, or the name alone, which is what stock servers take. Names are in any case. They
+may be those of Lance's own schemas, too, which have units, time zones and precisions (`timestamp:us:UTC`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def arrow_type(described: Any, what: str) -> pa.DataType:
     if not isinstance(described, Mapping) or not isinstance(described.get("type"), str):
         raise InvalidCall(f"{what}: expected the name of an Arrow type, or an object with one in `type`")
     name, length = described["type"].lower(), described.get("length")
-    found = _SIMPLE.get(_ALIASES.get(name, name))
+    found = _SIMPLE.get(_ALIASES.get(name, name)) or _of_lance(described["type"])
     if found is not None:
         return found
     if name == "fixed_size_list" and isinstance(length, int) and 0 < length < 1 << 31:
@@ -53,6 +54,25 @@ def arrow_type(described: Any, what: str) -> pa.DataType:
         except (ValueError, OverflowError) as error:
             raise InvalidCall(f"{what}: expected precision * 1000 + scale as length, found {length}") from error
     raise InvalidCall(f"{what}: expected a type that a column can be cast to, found {described['type'][:80]!r}")
+
+
+def _of_lance(name: str) -> pa.DataType | None:
+    """The type that Lance's own schemas name so; None if it is not one of theirs with a unit or a precision."""
+    kind, _, rest = name.partition(":")
+    parts = rest.split(":", 1)
+    try:
+        match kind:
+            case "timestamp" if len(parts) == 2:
+                return pa.timestamp(parts[0], None if parts[1] == "-" else parts[1])
+            case "date32" | "date64" | "time32" | "time64" | "duration" if len(parts) == 1:
+                return _SIMPLE.get(f"{kind}[{rest}]")
+            case "decimal":
+                bits, precision, scale = rest.split(":")
+                of_bits = {"128": pa.decimal128, "256": pa.decimal256}
+                return of_bits[bits](int(precision), int(scale))
+    except (ValueError, KeyError, OverflowError):
+        return None
+    return None
 
 
 def _item(described: Mapping[str, Any], what: str) -> pa.Field:

@@ -98,10 +98,11 @@ class AddColumn(TypedDict, total=False):
     virtual_column: dict[StrictStr, object] | None
 
 
-class AddColumns(TableRequest):
-    """AlterTableAddColumnsRequest."""
+class AddColumns(TableRequest, total=False):
+    """AlterTableAddColumnsRequest, or the schema of columns of nulls: an Arrow IPC stream, base64-encoded."""
 
-    new_columns: list[AddColumn]
+    new_columns: Required[list[AddColumn]]
+    arrow_schema: StrictStr | None
 
 
 class AlterColumn(TypedDict, total=False):
@@ -179,6 +180,16 @@ class CreateTableIndex(TableRequest, total=False):
     stem: StrictBool | None
     remove_stop_words: StrictBool | None
     ascii_folding: StrictBool | None
+    custom_stop_words: list[StrictStr] | None
+    min_ngram_length: Positive | None
+    max_ngram_length: Positive | None
+    prefix_only: StrictBool | None
+    block_size: Positive | None
+    index_operators: StrictBool | None
+    preserve_original: StrictBool | None
+    split_identifiers: StrictBool | None
+    split_on_numerics: StrictBool | None
+    replace: StrictBool | None
 
 
 class DropIndex(TableRequest):
@@ -191,6 +202,12 @@ class DescribeIndex(ReadRequest):
     """DescribeTableIndexStatsRequest."""
 
     index_name: StrictStr
+
+
+class PrewarmPages(ReadRequest, total=False):
+    """A hint that columns will be read soon. It and that of an index are of some clients, not of the specification."""
+
+    columns: list[Name] | None
 
 
 class ListIndices(ReadRequest, total=False):
@@ -314,6 +331,16 @@ class QueryVector(TypedDict, total=False):
     multi_vector: list[list[Real]] | None
 
 
+class QueryOrder(TypedDict, total=False):
+    """A column by which rows are ordered."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
+    column_name: Required[Name]
+    ascending: StrictBool | None
+    nulls_first: StrictBool | None
+
+
 class QueryTable(ReadRequest, total=False):
     """QueryTableRequest, and that of the analysis of a plan."""
 
@@ -330,6 +357,7 @@ class QueryTable(ReadRequest, total=False):
     minimum_nprobes: Positive | None
     nprobes: Count | None
     offset: Count | None
+    order_by: list[QueryOrder] | None
     prefilter: StrictBool | None
     refine_factor: Count | None
     upper_bound: Real | None
@@ -457,6 +485,8 @@ CHANGES: Final[Mapping[str, type[TableRequest]]] = {
 READS: Final[Mapping[str, type[ReadRequest]]] = {
     "describe_table_index_stats": DescribeIndex,
     "list_table_indices": ListIndices,
+    "prewarm_table_index": DescribeIndex,
+    "prewarm_table_pages": PrewarmPages,
     "get_table_stats": ReadRequest,
     "count_table_rows": CountRows,
     "query_table": QueryTable,

@@ -186,7 +186,9 @@ def test_every_route_declares_what_its_caller_needs() -> None:
         assert (route.requirement.rule == "granted") == bool(route.requirement.privileges), route.operation
     of_jobs = CHANGES.keys() - {route.operation for route in ROUTES}
     assert of_jobs == {"compact_table", "optimize_indices", "reserve_fragments"}
-    assert set(REQUIREMENTS) <= {route.operation for route in ROUTES} | of_jobs, "a line without a route"
+    described = {"describe_table_in_lance_types"}  # the work of a route for requests in another dialect
+    known = {route.operation for route in ROUTES} | of_jobs | described
+    assert set(REQUIREMENTS) <= known, "a line without a route"
     assert of_jobs <= REQUIREMENTS.keys()
 
 

@@ -92,10 +92,6 @@ def test_two_urls_of_databases_have_two_contents(url: str, databases: tuple[str,
     hr.create_table("people", ROWS)
     assert names(sales) == []
     sales.create_table("people", ROWS)
-    with pytest.raises(HttpError):
-        remote(url, "unknown").create_table("people", ROWS)
-    with pytest.raises(HttpError, match="unknown"):
-        names(remote(url, "unknown"))
     client = hr.namespace_client()
     assert client.list_tables(m.ListTablesRequest(id=[])).tables == ["people"]
     described = client.describe_table(m.DescribeTableRequest(id=["people"]))
@@ -186,15 +182,6 @@ def test_a_database_is_not_dropped_from_within(url: str, databases: tuple[str, s
         assert http.post("/v1/namespace/$/drop", json={"behavior": "Cascade"}).status_code == 400
         assert http.post("/v1/table/$/drop").status_code == 400
         assert http.post("/v1/namespace/$/exists", json={}).status_code == 200
-
-
-def test_a_rename_to_another_namespace_that_cannot_be_read_is_refused(catalog: Any, databases: tuple[str, str]) -> None:
-    """Lancedb names the new namespace in a field of its own: ignoring it would rename the table in place."""
-    db = catalog.connect_database(databases[0])
-    db.create_table("people", ROWS)
-    with pytest.raises(HttpError, match="new_namespace"):
-        db.rename_table("people", "staff", new_namespace_path=["x"])
-    assert names(db) == ["people"]
 
 
 def test_a_prefix_needs_a_database(url: str) -> None:

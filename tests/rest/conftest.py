@@ -87,7 +87,9 @@ class EchoCatalog:
 
     storage_options: Mapping[str, str] = {}
 
-    def new_table(self, request: Mapping[str, Any], subject: Subject | None = None) -> Any:
+    def new_table(
+        self, request: Mapping[str, Any], subject: Subject | None = None, implicit: tuple[str, ...] = ()
+    ) -> Any:
         raise TableNotFoundError(str(request["id"]))
 
     def find_table(self, request: Mapping[str, Any], **asked: object) -> Any:

@@ -48,9 +48,16 @@ OUR_OPERATIONS = {
 OURS = {
     "CommitTableOperation": OUR_OPERATIONS,
     "CommitTableResult": OUR_OPERATIONS,
+    "AlterTableAddColumnsRequest": {"arrow_schema"},
+    "AnalyzeTableQueryPlanRequest": {"order_by"},
+    "CreateTableIndexRequest": {
+        *("replace", "custom_stop_words", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size"),
+        *("index_operators", "preserve_original", "split_identifiers", "split_on_numerics"),
+    },
     "DropNamespaceRequest": {"purge"},
     "DropTableRequest": {"purge"},
     "ErrorResponse": {"failures", "outcome"},
+    "QueryTableRequest": {"order_by"},
     "TableVersion": {"manifest_sha256"},
     "ListTableVersionsResponse": {"adopted_in"},
 }

@@ -42,7 +42,7 @@ OURS = {
 }
 
 
-UNSUPPORTED = {(route.method, route.path, route.operation) for route in unsupported.PUBLISHED}
+UNSUPPORTED = {(route.method, route.path, route.operation) for route in unsupported.OF_THE_PUBLISHED_API}
 REFUSED = {(route.method, route.path, route.operation) for route in unsupported.ROUTES}
 
 
@@ -70,7 +70,6 @@ NOTHING_DONE = {"outcome": "nothing_done"}
         ("POST", "/v1/table/version/batch-create", "batch_create_table_versions"),
         ("POST", "/v1/table/%24/version/create/", "create_table_version"),
         ("GET", "/v1/table", "list_all_tables"),
-        ("GET", "/v1/table/", "list_all_tables"),
         ("GET", "/v1/catalog/versions/7", "describe_catalog_version"),
     ],
 )
@@ -97,12 +96,9 @@ def test_operations_have_the_names_of_the_namespace_interface() -> None:
     assert {name for name in names if not hasattr(lance_namespace.LanceNamespace, name)} == set()
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
 @pytest.mark.parametrize(("method", "path", "operation"), sorted(REFUSED))
-def test_operations_that_are_not_served_say_so(
-    http: httpx.Client, method: str, path: str, operation: str, slash: str
-) -> None:
-    path = re.sub(r"\{\w+\}", "a", path) + slash
+def test_operations_that_are_not_served_say_so(http: httpx.Client, method: str, path: str, operation: str) -> None:
+    path = re.sub(r"\{\w+\}", "a", path)
     response = http.request(method, path, content=b"anything at all" if method == "POST" else None)
     assert (response.status_code, response.json()) == (
         406,

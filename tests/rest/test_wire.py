@@ -98,9 +98,9 @@ class TestIds:
         answer = catalog_http.post("/v1/table/a/delete", json={"id": value, "predicate": "true"})
         assert "id: expected a list of names" in refused(answer)
 
-    def test_trailing_slashes_do_not_matter(self, http: httpx.Client) -> None:
-        assert asked(http.post("/v1/table/a/describe/", json={}))["id"] == ["a"]
-        assert http.get("/v1/table/").status_code == 200
+    def test_a_trailing_slash_does_not_matter_where_a_path_has_one_dialect(self, http: httpx.Client) -> None:
+        assert asked(http.post("/v1/table/a/declare/", json={}))["id"] == ["a"]
+        assert asked(http.post("/v1/namespace/a/describe/", json={}))["id"] == ["a"]
 
     def test_the_delimiter_reaches_the_operations_whose_answer_uses_it(self, http: httpx.Client) -> None:
         assert asked(http.get("/v1/table?delimiter=."))["delimiter"] == "."

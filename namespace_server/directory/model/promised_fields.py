@@ -57,6 +57,20 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
             "with_table_uri",
         }
     ),
+    "describe_table_in_lance_types": frozenset(
+        {
+            "branch",
+            "check_declared",
+            "context",
+            "id",
+            "identity",
+            "load_detailed_metadata",
+            "tag",
+            "vend_credentials",
+            "version",
+            "with_table_uri",
+        }
+    ),
     "describe_table_version": frozenset({"branch", "context", "id", "identity", "version"}),
     "describe_transaction": frozenset({"context", "id", "identity"}),
     "drop_namespace": frozenset({"behavior", "context", "id", "identity", "mode", "purge"}),

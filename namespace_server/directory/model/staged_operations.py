@@ -7,6 +7,7 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.operations import (
@@ -34,7 +35,9 @@ def row_operations(staged: Iterable[StagedOperation], rules: RequestRules) -> tu
 
 def _operation(staged: StagedOperation, rules: RequestRules) -> RowOperation:
     match staged:
-        case TableDeclaration(table_id, wanted, properties):
+        case TableDeclaration(table_id, wanted, properties, is_implicit):
+            if is_implicit:
+                rules = replace(rules, implicit_namespaces=True)
             return requests.declared_table(table_id, wanted, properties, rules)
         case TransactionCommit(table_id, transaction, branch, stable_row_ids, data_format, place, manifest):
             requests.check_data_format(data_format)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import islice
 
+import pyarrow as pa
 from lance_namespace.errors import (
     InvalidInputError,
     TableBranchNotFoundError,
@@ -28,7 +29,7 @@ from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
 from namespace_server.directory.reading import events, references, table_versions, transactions
-from namespace_server.directory.reading.arrow_json import schema_json
+from namespace_server.directory.reading.arrow_json import lance_schema_json, schema_json
 from namespace_server.directory.reading.grants import check_privilege, list_grants
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.visible_history import visible_batches, visible_versions
@@ -105,7 +106,14 @@ def table_exists(context: ReadContext, request: Request) -> Body:
     return {}
 
 
-def describe_table(context: ReadContext, request: Request) -> Body:
+def describe_table_in_lance_types(context: ReadContext, request: Request) -> Body:
+    """DescribeTableResponse whose schema is in the form of Lance; see `arrow_json`."""
+    return describe_table(context, request, lance_schema_json)
+
+
+def describe_table(
+    context: ReadContext, request: Request, described: Callable[[pa.Schema], Body] = schema_json
+) -> Body:
     """DescribeTableResponse. Storage options are those that clients are handed, never the server's own."""
     table = table_versions.require_table(context, request)
     uri = context.naming.object_uri(table.location)
@@ -130,7 +138,7 @@ def describe_table(context: ReadContext, request: Request) -> Body:
     if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
         entry = _require_version(context, table, branch, version)
         if detailed:
-            body |= _details(context, entry)
+            body |= _details(context, entry, described)
     return body
 
 
@@ -333,7 +341,7 @@ def _require_version(context: ReadContext, table: TableEntry, branch: str | None
     raise TableVersionNotFoundError(f"table {join(table.id)}: {table_versions.missing(version)}")
 
 
-def _details(context: ReadContext, entry: VersionEntry) -> Body:
+def _details(context: ReadContext, entry: VersionEntry, described: Callable[[pa.Schema], Body]) -> Body:
     try:
         manifest = context.catalog.load_manifest(entry).manifest
     except NotFound as error:
@@ -342,7 +350,7 @@ def _details(context: ReadContext, entry: VersionEntry) -> Body:
         ) from error
     body: Body = {
         "version": entry.version,
-        "schema": schema_json(arrow_schema(manifest.fields, manifest.schema_metadata)),
+        "schema": described(arrow_schema(manifest.fields, manifest.schema_metadata)),
         "stats": {
             "num_deleted_rows": sum(fragment.deletion_file.num_deleted_rows for fragment in manifest.fragments),
             "num_fragments": len(manifest.fragments),
@@ -361,6 +369,7 @@ READS: Mapping[str, Read] = {
     "list_all_tables": list_all_tables,
     "table_exists": table_exists,
     "describe_table": describe_table,
+    "describe_table_in_lance_types": describe_table_in_lance_types,
     "list_table_versions": table_versions.list_table_versions,
     "describe_table_version": table_versions.describe_table_version,
     "list_table_tags": references.list_table_tags,

@@ -17,7 +17,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError
 
 from namespace_server.directory.model.object_ids import DELIMITER
-from namespace_server.rest.header_names import DATABASE, DATABASE_PREFIX, IDEMPOTENCY_KEY
+from namespace_server.rest.header_names import IDEMPOTENCY_KEY
 from namespace_server.rest.request.headers import Headers, read_id, read_name
 
 Id = list[str]
@@ -156,24 +156,8 @@ class IdScope:
 
 
 ROOT: Final = IdScope()
-
-
-def read_scope(headers: Headers, path: str) -> IdScope:
-    """The place of a request: the database of lancedb's clients, and the prefix in it. `path` is a template.
-
-    Raises `InvalidInputError` for what can be no name.
-    """
-    database, prefix = headers.get(DATABASE), headers.get(DATABASE_PREFIX)
-    if database is None:
-        if prefix is not None:
-            raise InvalidInputError(f"{DATABASE_PREFIX.decode()}: expected {DATABASE.decode()} with it, found none")
-        return ROOT
-    below = [] if not prefix else _header(prefix, DATABASE_PREFIX).strip("/").split("/")
-    found = (_header(database, DATABASE), *below)
-    for name in found:
-        if not name or DELIMITER in name:
-            raise InvalidInputError(f"{DATABASE.decode()}: expected the name of a namespace, found {name[:80]!r}")
-    return IdScope(found, kind_of(path))
+PlaceOf = Callable[[Headers, str], IdScope]
+"""The scope of the ids of a request, from its headers and the template of its path."""
 
 
 def _with_ids(body: Mapping[str, object], change: Callable[[Id], Id]) -> dict[str, object]:
@@ -202,13 +186,6 @@ def _item_with_ids(item: object, change: Callable[[Id], Id]) -> object:
 
 def _is_id(value: object) -> TypeGuard[Id]:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
-def _header(value: bytes, name: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{name.decode()}: expected UTF-8 ({error})") from None
 
 
 def _shown(value: Iterable[str]) -> str:

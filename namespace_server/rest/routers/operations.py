@@ -1,7 +1,8 @@
 """The operations on objects of the catalog: one row for each, in the order in which they are matched.
 
 Each row is a route of FastAPI, whose handler is that of its kind of work in `handlers`. One that is `fast` is matched
-in front of FastAPI as well, with the same result (`routing`). The most frequent come first.
+in front of FastAPI as well, with the same result (`routing`). The most frequent come first. `dialects` says which other
+clients' requests a route answers; how those are said, the package of that name says.
 """
 
 from __future__ import annotations
@@ -31,22 +32,30 @@ from namespace_server.rest.models import (
     Paging,
     StageRowsQuery,
 )
-from namespace_server.rest.routing import Route, get, post
+from namespace_server.rest.routing import ALL_DIALECTS, Route, get, post
 
 _COMMITTED = ("transaction_id",)
+_DELETED = ("transaction_id", "version")
+_MERGED = ("transaction_id", "version", "num_updated_rows", "num_inserted_rows", "num_deleted_rows")
 
 OPERATIONS: tuple[Route, ...] = (
     # -- tables
-    post("describe_table", "/v1/table/{id}/describe", Read(DescribeTableQuery, body=True), fast=True),
-    get("list_tables", "/v1/namespace/{id}/table/list", Read(query=ListTablesQuery), fast=True),
+    post(
+        "describe_table",
+        "/v1/table/{id}/describe",
+        Read(DescribeTableQuery, body=True),
+        fast=True,
+        dialects=ALL_DIALECTS,
+    ),
+    get("list_tables", "/v1/namespace/{id}/table/list", Read(query=ListTablesQuery), fast=True, dialects=ALL_DIALECTS),
     post("table_exists", "/v1/table/{id}/exists", Read(body=True, silent=True), fast=True),
-    get("list_all_tables", "/v1/table", Read(query=ListTablesQuery), fast=True),
+    get("list_all_tables", "/v1/table", Read(query=ListTablesQuery), fast=True, dialects=ALL_DIALECTS),
     post("declare_table", "/v1/table/{id}/declare", Commit(), fast=True),
     post("register_table", "/v1/table/{id}/register", Commit()),
     post("deregister_table", "/v1/table/{id}/deregister", Commit()),
-    post("rename_table", "/v1/table/{id}/rename", Commit()),
+    post("rename_table", "/v1/table/{id}/rename", Commit(), dialects=ALL_DIALECTS),
     # Stock clients send no body, or `null`.
-    post("drop_table", "/v1/table/{id}/drop", Commit(optional=True)),
+    post("drop_table", "/v1/table/{id}/drop", Commit(optional=True), dialects=ALL_DIALECTS),
     post("undrop_table", "/v1/table/{id}/undrop", Commit(optional=True)),
     # -- table versions
     # Everything is in the query; stock clients send no body, or `null`.
@@ -55,6 +64,7 @@ OPERATIONS: tuple[Route, ...] = (
         "/v1/table/{id}/version/list",
         Read(ListTableVersionsQuery, body=True, optional=True),
         fast=True,
+        dialects=ALL_DIALECTS,
     ),
     post("describe_table_version", "/v1/table/{id}/version/describe", Read(body=True), fast=True),
     post("create_table_version", "/v1/table/{id}/version/create", Commit(), fast=True),
@@ -64,20 +74,26 @@ OPERATIONS: tuple[Route, ...] = (
     post("batch_commit_tables", "/v1/table/batch-commit", Commit(), fast=True),
     post("batch_create_table_versions", "/v1/table/version/batch-create", Commit(), fast=True),
     # -- changes of rows: they come as an Arrow IPC stream or file, the other fields of these requests in the query
-    post("insert_into_table", "/v1/table/{id}/insert", RowsChange(InsertQuery), fast=True),
-    post("merge_insert_into_table", "/v1/table/{id}/merge_insert", RowsChange(MergeInsertQuery), fast=True),
-    post("update_table", "/v1/table/{id}/update", TableChange(), fast=True),
-    post("delete_from_table", "/v1/table/{id}/delete", TableChange(), fast=True),
+    post("insert_into_table", "/v1/table/{id}/insert", RowsChange(InsertQuery), fast=True, dialects=ALL_DIALECTS),
+    post(
+        "merge_insert_into_table",
+        "/v1/table/{id}/merge_insert",
+        RowsChange(MergeInsertQuery, fields=_MERGED),
+        fast=True,
+        dialects=ALL_DIALECTS,
+    ),
+    post("update_table", "/v1/table/{id}/update", TableChange(), fast=True, dialects=ALL_DIALECTS),
+    post("delete_from_table", "/v1/table/{id}/delete", TableChange(_DELETED), fast=True, dialects=ALL_DIALECTS),
     # Name, properties and first version in one flip.
-    post("create_table", "/v1/table/{id}/create", RowsChange(CreateTableQuery, vends=True)),
+    post("create_table", "/v1/table/{id}/create", RowsChange(CreateTableQuery, vends=True), dialects=ALL_DIALECTS),
     # Rows for a batch that commits them, together with changes of other tables.
     post("stage_rows", "/v1/table/{id}/stage", RowsChange(StageRowsQuery)),
     # -- reads of rows, and plans of queries
-    post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), fast=True),
-    post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), fast=True),
-    post("get_table_stats", "/v1/table/{id}/stats", TableRead()),
-    post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True)),
-    post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True)),
+    post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), fast=True, dialects=ALL_DIALECTS),
+    post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), fast=True, dialects=ALL_DIALECTS),
+    post("get_table_stats", "/v1/table/{id}/stats", TableRead(), dialects=ALL_DIALECTS),
+    post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True), dialects=ALL_DIALECTS),
+    post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True), dialects=ALL_DIALECTS),
     # Ours: what changed between two catalog versions, as a stream of Arrow.
     post("read_table_changes", "/v1/table/{id}/changes", ChangesRead()),
     # -- values of columns of blobs: many as rows; one as bytes, of the row with an id or that a filter matches
@@ -85,41 +101,67 @@ OPERATIONS: tuple[Route, ...] = (
     get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", OneBlob()),
     get("find_table_blob", "/v1/table/{id}/blob/{column}/bytes", OneBlob(FindBlobQuery)),
     # -- indices of tables
-    post("create_table_index", "/v1/table/{id}/create_index", TableChange(_COMMITTED)),
-    post("create_table_scalar_index", "/v1/table/{id}/create_scalar_index", TableChange(_COMMITTED)),
-    post("list_table_indices", "/v1/table/{id}/index/list", TableRead(optional=True)),
-    post("describe_table_index_stats", "/v1/table/{id}/index/{index_name}/stats", TableRead(named="index_name")),
+    post("create_table_index", "/v1/table/{id}/create_index", TableChange(_COMMITTED), dialects=ALL_DIALECTS),
+    post(
+        "create_table_scalar_index",
+        "/v1/table/{id}/create_scalar_index",
+        TableChange(_COMMITTED),
+        dialects=ALL_DIALECTS,
+    ),
+    post("list_table_indices", "/v1/table/{id}/index/list", TableRead(optional=True), dialects=ALL_DIALECTS),
+    post(
+        "describe_table_index_stats",
+        "/v1/table/{id}/index/{index_name}/stats",
+        TableRead(named="index_name"),
+        dialects=ALL_DIALECTS,
+    ),
     # Stock clients send no body.
     post(
         "drop_table_index",
         "/v1/table/{id}/index/{index_name}/drop",
         TableChange(_COMMITTED, BranchQuery, optional=True, named="index_name"),
+        dialects=ALL_DIALECTS,
     ),
     # -- changes of metadata and columns, and going back to an earlier version
     post("update_table_schema_metadata", "/v1/table/{id}/schema_metadata/update", SchemaMetadataChange()),
-    post("update_field_metadata", "/v1/table/{id}/update_field_metadata", TableChange(("version", "fields"))),
-    post("restore_table", "/v1/table/{id}/restore", TableChange(("transaction_id",))),
-    post("alter_table_add_columns", "/v1/table/{id}/add_columns", TableChange(("version",))),
-    post("alter_table_alter_columns", "/v1/table/{id}/alter_columns", TableChange(("version",))),
-    post("alter_table_drop_columns", "/v1/table/{id}/drop_columns", TableChange(("transaction_id", "version"))),
+    post(
+        "update_field_metadata",
+        "/v1/table/{id}/update_field_metadata",
+        TableChange(("version", "fields")),
+        dialects=ALL_DIALECTS,
+    ),
+    post("restore_table", "/v1/table/{id}/restore", TableChange(("transaction_id",)), dialects=ALL_DIALECTS),
+    post("alter_table_add_columns", "/v1/table/{id}/add_columns", TableChange(("version",)), dialects=ALL_DIALECTS),
+    post("alter_table_alter_columns", "/v1/table/{id}/alter_columns", TableChange(("version",)), dialects=ALL_DIALECTS),
+    post(
+        "alter_table_drop_columns",
+        "/v1/table/{id}/drop_columns",
+        TableChange(("transaction_id", "version")),
+        dialects=ALL_DIALECTS,
+    ),
     # -- namespaces
     post("namespace_exists", "/v1/namespace/{id}/exists", Read(body=True, silent=True), fast=True),
-    post("describe_namespace", "/v1/namespace/{id}/describe", Read(body=True), fast=True),
-    get("list_namespaces", "/v1/namespace/{id}/list", Read(query=Paging), fast=True),
-    post("create_namespace", "/v1/namespace/{id}/create", Commit()),
+    post("describe_namespace", "/v1/namespace/{id}/describe", Read(body=True), fast=True, dialects=ALL_DIALECTS),
+    get("list_namespaces", "/v1/namespace/{id}/list", Read(query=Paging), fast=True, dialects=ALL_DIALECTS),
+    post("create_namespace", "/v1/namespace/{id}/create", Commit(), dialects=ALL_DIALECTS),
     # Stock clients send no body.
-    post("drop_namespace", "/v1/namespace/{id}/drop", Commit(optional=True)),
+    post("drop_namespace", "/v1/namespace/{id}/drop", Commit(optional=True), dialects=ALL_DIALECTS),
     post("undrop_namespace", "/v1/namespace/{id}/undrop", Commit(optional=True)),
     # -- tags and branches
     # Everything in these lists is in the query; stock clients send no body, or `null`.
-    post("list_table_tags", "/v1/table/{id}/tags/list", Read(Paging, body=True, optional=True)),
-    post("list_table_branches", "/v1/table/{id}/branches/list", Read(Paging, body=True, optional=True)),
-    post("get_table_tag_version", "/v1/table/{id}/tags/version", Read(body=True)),
-    post("create_table_tag", "/v1/table/{id}/tags/create", Change()),
-    post("update_table_tag", "/v1/table/{id}/tags/update", Change()),
-    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change()),
-    post("create_table_branch", "/v1/table/{id}/branches/create", Commit()),
-    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change()),
+    post("list_table_tags", "/v1/table/{id}/tags/list", Read(Paging, body=True, optional=True), dialects=ALL_DIALECTS),
+    post(
+        "list_table_branches",
+        "/v1/table/{id}/branches/list",
+        Read(Paging, body=True, optional=True),
+        dialects=ALL_DIALECTS,
+    ),
+    post("get_table_tag_version", "/v1/table/{id}/tags/version", Read(body=True), dialects=ALL_DIALECTS),
+    post("create_table_tag", "/v1/table/{id}/tags/create", Change(), dialects=ALL_DIALECTS),
+    post("update_table_tag", "/v1/table/{id}/tags/update", Change(), dialects=ALL_DIALECTS),
+    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change(), dialects=ALL_DIALECTS),
+    post("create_table_branch", "/v1/table/{id}/branches/create", Commit(), dialects=ALL_DIALECTS),
+    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change(), dialects=ALL_DIALECTS),
     # -- transactions and batches
     post("describe_transaction", "/v1/transaction/{id}/describe", Read(body=True, optional=True)),
     post("alter_transaction", "/v1/transaction/{id}/alter", Change()),

@@ -1,14 +1,16 @@
 """Operations that clients ask for and this server does not serve: 406 with code 0, by name.
 
+Some it has for requests in another dialect only, as `rest.dialects` says.
+
 They are those of the published namespace API and those of lancedb 0.40. With a 404, a client would take a missing
 operation for a missing table: lancedb says that the table was not found.
 """
 
 from __future__ import annotations
 
-from namespace_server.access.requirements import REFUSED
+from namespace_server.access.requirements import REFUSED, REQUIREMENTS
 from namespace_server.rest.handlers import Refusal
-from namespace_server.rest.routing import Route
+from namespace_server.rest.routing import ALL_DIALECTS, PUBLISHED, Route
 
 _OF_TABLES: tuple[tuple[str, str], ...] = (
     ("diff_table_branches", "branches/diff"),
@@ -33,11 +35,24 @@ _OF_OBJECTS = {
     "function": ("create", "describe", "drop"),
     "secret": ("create", "alter", "describe", "drop"),
 }
+_REFUSED_BY_NAME = frozenset(
+    {
+        *("diff_table_branches", "cherry_pick_table_branch", "clone_table", "fetch_table_blobs"),
+        *("create_multipart_write", "complete_multipart_write", "abort_multipart_write"),
+    }
+)
+"""Operations that are refused in one way in all dialects."""
 _JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
 
 
+def _dialects(operation: str) -> tuple[str, ...]:
+    return (PUBLISHED,) if operation in _REFUSED_BY_NAME else ALL_DIALECTS
+
+
 def _refused(method: str, operation: str, path: str) -> Route:
-    return Route(operation, method, path, Refusal(), REFUSED)
+    return Route(
+        operation, method, path, Refusal(), REQUIREMENTS.get(operation, REFUSED), dialects=_dialects(operation)
+    )
 
 
 def _of_lancedb() -> tuple[Route, ...]:
@@ -53,10 +68,10 @@ def _of_lancedb() -> tuple[Route, ...]:
     )
 
 
-PUBLISHED = (
+OF_THE_PUBLISHED_API = (
     _refused("POST", "alter_table_backfill_columns", "/v1/table/{id}/backfill_column"),
     _refused("POST", "create_materialized_view", "/v1/materialized_view/{id}/create"),
     _refused("POST", "refresh_materialized_view", "/v1/materialized_view/{id}/refresh"),
 )
 """Those of the published API."""
-ROUTES = (*PUBLISHED, *_of_lancedb())
+ROUTES = (*OF_THE_PUBLISHED_API, *_of_lancedb())

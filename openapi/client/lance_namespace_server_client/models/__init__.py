@@ -174,6 +174,7 @@ from .phrase_query import PhraseQuery
 from .pin_catalog_version_request import PinCatalogVersionRequest
 from .privilege import Privilege
 from .properties import Properties
+from .query_order import QueryOrder
 from .query_table_request import QueryTableRequest
 from .query_table_request_columns import QueryTableRequestColumns
 from .query_table_request_columns_column_aliases import QueryTableRequestColumnsColumnAliases
@@ -408,6 +409,7 @@ __all__ = (
     "PinCatalogVersionRequest",
     "Privilege",
     "Properties",
+    "QueryOrder",
     "QueryTableRequest",
     "QueryTableRequestColumns",
     "QueryTableRequestColumnsColumnAliases",

@@ -26,6 +26,7 @@ class AlterTableAddColumnsRequest:
         context (Context | Unset): Free entries that accompany a request.
         id (list[str] | Unset): A path of names, outermost first; empty is the root.
         branch (str | Unset):
+        arrow_schema (str | Unset): Ours. An Arrow IPC stream whose fields become columns of nulls; without new_columns.
     """
 
     new_columns: list[AddColumnsEntry]
@@ -33,6 +34,7 @@ class AlterTableAddColumnsRequest:
     context: Context | Unset = UNSET
     id: list[str] | Unset = UNSET
     branch: str | Unset = UNSET
+    arrow_schema: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,6 +57,8 @@ class AlterTableAddColumnsRequest:
 
         branch = self.branch
 
+        arrow_schema = self.arrow_schema
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -70,6 +74,8 @@ class AlterTableAddColumnsRequest:
             field_dict["id"] = id
         if branch is not UNSET:
             field_dict["branch"] = branch
+        if arrow_schema is not UNSET:
+            field_dict["arrow_schema"] = arrow_schema
 
         return field_dict
 
@@ -105,12 +111,15 @@ class AlterTableAddColumnsRequest:
 
         branch = d.pop("branch", UNSET)
 
+        arrow_schema = d.pop("arrow_schema", UNSET)
+
         alter_table_add_columns_request = cls(
             new_columns=new_columns,
             identity=identity,
             context=context,
             id=id,
             branch=branch,
+            arrow_schema=arrow_schema,
         )
 
         alter_table_add_columns_request.additional_properties = d

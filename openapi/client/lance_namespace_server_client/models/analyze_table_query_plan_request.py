@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.context import Context
     from ..models.identity import Identity
+    from ..models.query_order import QueryOrder
     from ..models.query_table_request_columns import QueryTableRequestColumns
     from ..models.query_table_request_full_text_query import QueryTableRequestFullTextQuery
     from ..models.query_table_request_vector import QueryTableRequestVector
@@ -51,6 +52,7 @@ class AnalyzeTableQueryPlanRequest:
         fast_search (bool | Unset): Whether to leave out rows that are in no index.
         full_text_query (QueryTableRequestFullTextQuery | Unset): One of the two. Absent or empty is no full-text
             search.
+        order_by (list[QueryOrder] | Unset): Ours. The order of the rows of a scan; a search has an order of its own.
     """
 
     identity: Identity | Unset = UNSET
@@ -77,6 +79,7 @@ class AnalyzeTableQueryPlanRequest:
     bypass_vector_index: bool | Unset = UNSET
     fast_search: bool | Unset = UNSET
     full_text_query: QueryTableRequestFullTextQuery | Unset = UNSET
+    order_by: list[QueryOrder] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,6 +143,13 @@ class AnalyzeTableQueryPlanRequest:
         if not isinstance(self.full_text_query, Unset):
             full_text_query = self.full_text_query.to_dict()
 
+        order_by: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.order_by, Unset):
+            order_by = []
+            for order_by_item_data in self.order_by:
+                order_by_item = order_by_item_data.to_dict()
+                order_by.append(order_by_item)
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -191,6 +201,8 @@ class AnalyzeTableQueryPlanRequest:
             field_dict["fast_search"] = fast_search
         if full_text_query is not UNSET:
             field_dict["full_text_query"] = full_text_query
+        if order_by is not UNSET:
+            field_dict["order_by"] = order_by
 
         return field_dict
 
@@ -198,6 +210,7 @@ class AnalyzeTableQueryPlanRequest:
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         from ..models.context import Context
         from ..models.identity import Identity
+        from ..models.query_order import QueryOrder
         from ..models.query_table_request_columns import QueryTableRequestColumns
         from ..models.query_table_request_full_text_query import QueryTableRequestFullTextQuery
         from ..models.query_table_request_vector import QueryTableRequestVector
@@ -276,6 +289,15 @@ class AnalyzeTableQueryPlanRequest:
         else:
             full_text_query = QueryTableRequestFullTextQuery.from_dict(_full_text_query)
 
+        _order_by = d.pop("order_by", UNSET)
+        order_by: list[QueryOrder] | Unset = UNSET
+        if _order_by is not UNSET:
+            order_by = []
+            for order_by_item_data in _order_by:
+                order_by_item = QueryOrder.from_dict(order_by_item_data)
+
+                order_by.append(order_by_item)
+
         analyze_table_query_plan_request = cls(
             identity=identity,
             context=context,
@@ -301,6 +323,7 @@ class AnalyzeTableQueryPlanRequest:
             bypass_vector_index=bypass_vector_index,
             fast_search=fast_search,
             full_text_query=full_text_query,
+            order_by=order_by,
         )
 
         analyze_table_query_plan_request.additional_properties = d

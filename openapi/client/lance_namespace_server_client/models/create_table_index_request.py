@@ -47,6 +47,16 @@ class CreateTableIndexRequest:
         stem (bool | Unset):
         remove_stop_words (bool | Unset):
         ascii_folding (bool | Unset):
+        custom_stop_words (list[str] | Unset): Ours. In the place of those of the language.
+        min_ngram_length (int | Unset): Ours, for the tokenizer `ngram`.
+        max_ngram_length (int | Unset): Ours, for the tokenizer `ngram`.
+        prefix_only (bool | Unset): Ours, for the tokenizer `ngram`.
+        block_size (int | Unset): Ours. Documents of a compressed block: 128 or 256.
+        index_operators (bool | Unset): Ours, for source code.
+        preserve_original (bool | Unset): Ours. Whether a word that is split is kept as a whole, too.
+        split_identifiers (bool | Unset): Ours. Whether names such as `fooBar` are split.
+        split_on_numerics (bool | Unset): Ours. Whether words are split at digits.
+        replace (bool | Unset): Ours. Whether an index of this name is replaced; else it is error 7.
     """
 
     column: str
@@ -73,6 +83,16 @@ class CreateTableIndexRequest:
     stem: bool | Unset = UNSET
     remove_stop_words: bool | Unset = UNSET
     ascii_folding: bool | Unset = UNSET
+    custom_stop_words: list[str] | Unset = UNSET
+    min_ngram_length: int | Unset = UNSET
+    max_ngram_length: int | Unset = UNSET
+    prefix_only: bool | Unset = UNSET
+    block_size: int | Unset = UNSET
+    index_operators: bool | Unset = UNSET
+    preserve_original: bool | Unset = UNSET
+    split_identifiers: bool | Unset = UNSET
+    split_on_numerics: bool | Unset = UNSET
+    replace: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,6 +150,28 @@ class CreateTableIndexRequest:
 
         ascii_folding = self.ascii_folding
 
+        custom_stop_words: list[str] | Unset = UNSET
+        if not isinstance(self.custom_stop_words, Unset):
+            custom_stop_words = self.custom_stop_words
+
+        min_ngram_length = self.min_ngram_length
+
+        max_ngram_length = self.max_ngram_length
+
+        prefix_only = self.prefix_only
+
+        block_size = self.block_size
+
+        index_operators = self.index_operators
+
+        preserve_original = self.preserve_original
+
+        split_identifiers = self.split_identifiers
+
+        split_on_numerics = self.split_on_numerics
+
+        replace = self.replace
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -182,6 +224,26 @@ class CreateTableIndexRequest:
             field_dict["remove_stop_words"] = remove_stop_words
         if ascii_folding is not UNSET:
             field_dict["ascii_folding"] = ascii_folding
+        if custom_stop_words is not UNSET:
+            field_dict["custom_stop_words"] = custom_stop_words
+        if min_ngram_length is not UNSET:
+            field_dict["min_ngram_length"] = min_ngram_length
+        if max_ngram_length is not UNSET:
+            field_dict["max_ngram_length"] = max_ngram_length
+        if prefix_only is not UNSET:
+            field_dict["prefix_only"] = prefix_only
+        if block_size is not UNSET:
+            field_dict["block_size"] = block_size
+        if index_operators is not UNSET:
+            field_dict["index_operators"] = index_operators
+        if preserve_original is not UNSET:
+            field_dict["preserve_original"] = preserve_original
+        if split_identifiers is not UNSET:
+            field_dict["split_identifiers"] = split_identifiers
+        if split_on_numerics is not UNSET:
+            field_dict["split_on_numerics"] = split_on_numerics
+        if replace is not UNSET:
+            field_dict["replace"] = replace
 
         return field_dict
 
@@ -249,6 +311,26 @@ class CreateTableIndexRequest:
 
         ascii_folding = d.pop("ascii_folding", UNSET)
 
+        custom_stop_words = cast(list[str], d.pop("custom_stop_words", UNSET))
+
+        min_ngram_length = d.pop("min_ngram_length", UNSET)
+
+        max_ngram_length = d.pop("max_ngram_length", UNSET)
+
+        prefix_only = d.pop("prefix_only", UNSET)
+
+        block_size = d.pop("block_size", UNSET)
+
+        index_operators = d.pop("index_operators", UNSET)
+
+        preserve_original = d.pop("preserve_original", UNSET)
+
+        split_identifiers = d.pop("split_identifiers", UNSET)
+
+        split_on_numerics = d.pop("split_on_numerics", UNSET)
+
+        replace = d.pop("replace", UNSET)
+
         create_table_index_request = cls(
             column=column,
             index_type=index_type,
@@ -274,6 +356,16 @@ class CreateTableIndexRequest:
             stem=stem,
             remove_stop_words=remove_stop_words,
             ascii_folding=ascii_folding,
+            custom_stop_words=custom_stop_words,
+            min_ngram_length=min_ngram_length,
+            max_ngram_length=max_ngram_length,
+            prefix_only=prefix_only,
+            block_size=block_size,
+            index_operators=index_operators,
+            preserve_original=preserve_original,
+            split_identifiers=split_identifiers,
+            split_on_numerics=split_on_numerics,
+            replace=replace,
         )
 
         create_table_index_request.additional_properties = d

@@ -1,0 +1,107 @@
+"""Translations of queries and their plans: lancedb says vectors, columns and words in shapes of its own. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lance_namespace.errors import InvalidInputError
+
+from namespace_server.rest.dialects.translation import Translation, present
+from namespace_server.rest.request.body import JsonObject
+
+_ALL_ROWS: Final = 1 << 62
+"""From here on a number of rows stands for all of them."""
+
+
+def query(body: JsonObject) -> JsonObject:
+    """A query. What has the same shape in both APIs is left as it is, and checked by the operation."""
+    found = present(body)
+    if "vector" in found:
+        found["vector"] = _vector(found["vector"])
+    if "columns" in found:
+        found["columns"] = _columns(found["columns"])
+    if "full_text_query" in found:
+        found["full_text_query"] = _full_text(found["full_text_query"])
+    if found.get("maximum_nprobes") == 0:  # no maximum
+        del found["maximum_nprobes"]
+    is_scan = not found.get("vector") and not found.get("full_text_query")
+    if is_scan:
+        for name in ("nprobes", "minimum_nprobes", "maximum_nprobes"):  # clients send them with each query
+            found.pop(name, None)
+        rows = found.get("k")
+        if isinstance(rows, int) and rows >= _ALL_ROWS:
+            del found["k"]
+        elif rows == 0:
+            found = {**found, "filter": "false"}
+    return found
+
+
+def explained(body: JsonObject) -> JsonObject:
+    """A query whose plan is asked for."""
+    inner = body.get("query")
+    if not isinstance(inner, dict):
+        raise InvalidInputError(f"query: expected an object, found {str(inner)[:80]}")
+    return {**body, "query": query(inner)}
+
+
+def _vector(given: object) -> object:
+    if not isinstance(given, list):
+        raise InvalidInputError(f"vector: expected a list of numbers or of vectors, found {str(given)[:80]}")
+    if not given:
+        return {}
+    return {"multi_vector" if isinstance(given[0], list) else "single_vector": given}
+
+
+def _columns(given: object) -> object:
+    if isinstance(given, list):
+        return {"column_names": given}
+    if isinstance(given, dict):
+        return {"column_aliases": given}
+    raise InvalidInputError(f"columns: expected a list of names or an object of expressions, found {str(given)[:80]}")
+
+
+def _full_text(given: object) -> object:
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"full_text_query: expected an object, found {str(given)[:80]}")
+    asked = given.get("query")
+    if isinstance(asked, str):
+        return {"string_query": {**given, "columns": given.get("columns") or None}}
+    others = given.keys() - {"query"}
+    if others:
+        raise InvalidInputError(f"full_text_query: expected query alone, found {', '.join(sorted(others))[:200]}")
+    return {"structured_query": {"query": _tree(asked)}}
+
+
+def _tree(given: Any) -> Any:
+    """A tree of text queries: a match in several columns is written out, the other kinds have the same shape."""
+    if isinstance(given, list):
+        return [_tree(each) for each in given]
+    if not isinstance(given, dict):
+        return given
+    return {kind: _several(asked) if kind == "multi_match" else _tree(asked) for kind, asked in given.items()}
+
+
+def _several(given: object) -> object:
+    if not isinstance(given, dict) or not isinstance(given.get("columns"), list):
+        raise InvalidInputError(f"multi_match: expected an object with columns, found {str(given)[:80]}")
+    columns: list[object] = given["columns"]
+    boosts = given.get("boost")
+    if boosts is None:
+        boosts = [1.0] * len(columns)
+    if not isinstance(boosts, list) or len(boosts) != len(columns):
+        raise InvalidInputError(f"multi_match: expected a boost for each of {len(columns)} columns, found {boosts}")
+    shared: Mapping[str, object] = {k: v for k, v in given.items() if k not in {"columns", "boost", "query"}}
+    matches = [
+        {"terms": given.get("query"), "column": column, "boost": boost, **shared}
+        for column, boost in zip(columns, boosts, strict=True)
+    ]
+    return {"match_queries": matches}
+
+
+TRANSLATIONS: Final = {
+    "query_table": Translation(body=query, is_large=True),
+    "explain_table_query_plan": Translation(body=explained, is_large=True),
+    "analyze_table_query_plan": Translation(body=query, is_large=True),
+    "count_table_rows": Translation(body=present, is_large=True),
+}

@@ -1,0 +1,121 @@
+"""Indices of lancedb's remote client."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lancedb.index import FTS, Bitmap, BTree, HnswFlat, HnswSq, IvfFlat, IvfPq, IvfRq, IvfSq, LabelList
+
+from tests.lancedb_remote.remote import ROWS, Shop, refused, rows
+
+SOON = timedelta(seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("column", "config", "kind"),
+    [
+        ("id", BTree(), "BTree"),
+        ("id", Bitmap(), "Bitmap"),
+        ("tags", LabelList(), "LabelList"),
+        ("text", FTS(), "FTS"),
+        ("vector", IvfFlat(num_partitions=2), "IvfFlat"),
+        ("vector", IvfSq(num_partitions=2), "IvfSq"),
+        ("vector", IvfPq(num_partitions=2, num_sub_vectors=2), "IvfPq"),
+        ("vector", IvfRq(num_partitions=2), "IvfRq"),
+        ("vector", HnswSq(num_partitions=1), "IvfHnswSq"),
+        ("vector", HnswFlat(num_partitions=1), "IvfHnswFlat"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_kind_is_created_and_described(shop: Shop, column: str, config: Any, kind: str) -> None:
+    table = shop.table()
+    table.create_index(column, config=config, name="own")
+    assert [(each.name, list(each.columns), each.index_type) for each in table.list_indices()] == [
+        ("own", [column], kind)
+    ]
+    found = table.index_stats("own")
+    assert (found.num_indexed_rows, found.num_unindexed_rows) == (ROWS, 0)
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_the_metric_is_the_one_that_was_asked_for(shop: Shop, metric: str) -> None:
+    table = shop.table()
+    table.create_index("vector", config=IvfFlat(distance_type=metric, num_partitions=2), name="own")
+    assert table.index_stats("own").distance_type == metric
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning", "ignore:The create_index.*:DeprecationWarning")
+def test_older_calls(shop: Shop) -> None:
+    table = shop.table()
+    table.create_index(
+        metric="dot", vector_column_name="vector", num_partitions=2, num_sub_vectors=2, index_type="IVF_PQ"
+    )
+    assert table.index_stats("vector_idx").distance_type == "dot"
+    table.create_scalar_index("id", index_type="BITMAP")
+    table.create_fts_index("text")
+    assert sorted(each.name for each in table.list_indices()) == ["id_idx", "text_idx", "vector_idx"]
+
+
+def test_one_is_replaced_unless_it_must_not_be(shop: Shop) -> None:
+    table = shop.table()
+    table.create_index("id", config=BTree())
+    table.add(rows(5, 1000))
+    assert table.index_stats("id_idx").num_unindexed_rows == 5
+    table.create_index("id", config=BTree())
+    assert table.index_stats("id_idx").num_unindexed_rows == 0
+    with refused("exists", table=table):
+        table.create_index("id", config=BTree(), replace=False)
+
+
+def test_options_of_text_have_their_effect(shop: Shop) -> None:
+    table = shop.table(pa.table({"text": ["running dogs", "Straße", "the end", "foo"]}))
+
+    def found(query: str, **options: Any) -> int:
+        table.create_index("text", config=FTS(**options))
+        return len(table.search(query, query_type="fts").limit(5).to_list())
+
+    plain = {"stem": False, "remove_stop_words": False, "ascii_folding": False, "base_tokenizer": "whitespace"}
+    assert [found(word, **plain) for word in ("run", "the", "running")] == [0, 1, 1]
+    assert (found("foo"), found("foo", custom_stop_words=["foo"])) == (1, 0)
+    parts = {"base_tokenizer": "ngram", "ngram_min_length": 2, "ngram_max_length": 3, "stem": False}
+    assert (found("unn", **parts), found("unn", **parts, prefix_only=True)) == (1, 0)
+
+
+def test_one_is_waited_for(shop: Shop) -> None:
+    table = shop.table()
+    table.create_index("id", config=BTree(), name="a", wait_timeout=SOON)
+    table.wait_for_index(["a"], SOON)
+    table.create_index_async("text", config=FTS(), name="b").wait()
+    assert sorted(each.name for each in table.list_indices()) == ["a", "b"]
+
+
+def test_one_is_dropped(shop: Shop) -> None:
+    table = shop.table()
+    table.create_index("id", config=BTree(), name="my index")
+    assert table.index_stats("my index") is not None
+    assert table.index_stats("nope") is None
+    table.drop_index("my index")
+    assert list(table.list_indices()) == []
+    with pytest.raises(RuntimeError, match="Index 'my index' was not found"):
+        table.drop_index("my index")
+
+
+def test_errors_name_the_column(shop: Shop) -> None:
+    table = shop.table()
+    with refused("nope", table=table):
+        table.create_index("nope", config=BTree())
+
+
+def test_hints_that_queries_will_come(shop: Shop) -> None:
+    table = shop.table()
+    table.create_index("id", config=BTree(), name="own")
+    table.prewarm_index("own")
+    table.prewarm_data(["id", "text"])
+    table.prewarm_data()
+    with pytest.raises(RuntimeError, match="Index 'nope' was not found"):
+        table.prewarm_index("nope")
+    with refused("nope", table=table):
+        table.prewarm_data(["nope"])
