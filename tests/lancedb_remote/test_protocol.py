@@ -76,7 +76,7 @@ def test_answers_announce_what_works(shop: Shop, http: httpx.Client) -> None:
         ("create_index", {"column": "text", "index_type": "FTS", "lance_tokenizer": "x"}, "lance_tokenizer"),
         ("create_index", {"column": "text", "index_type": "FM"}, "FM"),
         ("create_index", {"column": "id", "index_type": "BTREE", "num_partitions": 2}, "num_partitions"),
-        ("create_index", {"column": "text", "index_type": "FTS", "metric_type": "l2"}, "metric_type"),
+        ("create_index", {"column": "text", "index_type": "FTS", "metric_type": "l2"}, "distance_type"),
         ("create_index", {"column": "vector", "index_type": "IVF_FLAT", "stem": True}, "stem"),
         ("update", {"updates": [["id", "1"]], "nonsense": 1}, "nonsense"),
         ("delete", {"predicate": "true", "nonsense": 1}, "nonsense"),

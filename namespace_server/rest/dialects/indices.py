@@ -19,35 +19,22 @@ _KNOWN: Final = frozenset(
 """The types that lancedb's clients know, without underscores. One that they do not know fails their whole list."""
 
 
-_ALWAYS: Final = frozenset({"id", "branch", "column", "index_type", "name", "replace"})
-_OF_VECTORS: Final = frozenset(
-    {
-        *("metric_type", "distance_type", "num_partitions", "num_sub_vectors", "num_bits", "sample_rate"),
-        *("max_iterations", "target_partition_size", "m", "ef_construction"),
-    }
-)
+_NGRAMS: Final = {"min_ngram_length": 3, "max_ngram_length": 3, "prefix_only": False}
+"""What clients send with every index of text, though it is of other tokenizers, where it has no effect."""
+_UNBOUNDED: Final = (1 << 31) - 1
 
 
 def created(body: JsonObject) -> JsonObject:
-    """A new index: lancedb calls the distance type a metric, and replaces an index unless it is told not to.
-
-    Raises `InvalidInputError` for options that its type does not have, which the published API leaves out.
-    """
+    """A new index: lancedb calls the distance type a metric, and replaces an index unless it is told not to."""
     found = present(body)
-    kind = str(found.get("index_type", "")).upper()
-    if kind not in {"FTS", "INVERTED"}:
-        known = _ALWAYS | (_OF_VECTORS if kind.startswith("IVF_") else frozenset())
-        others = found.keys() - known
-        if others:
-            raise InvalidInputError(
-                f"{', '.join(sorted(others))[:200]}: expected none for an index of type {kind[:40]}"
-            )
-    elif others := found.keys() & _OF_VECTORS:
-        raise InvalidInputError(f"{', '.join(sorted(others))}: expected none for an index of text")
     if "metric_type" in found:
         if "distance_type" in found:
             raise InvalidInputError("distance_type: expected metric_type alone, found both")
         found["distance_type"] = found.pop("metric_type")
+    if "max_token_length" in body:
+        found.setdefault("max_token_length", _UNBOUNDED)  # their null is no bound, that of the published API no value
+    if found.get("base_tokenizer") != "ngram":
+        found = {name: value for name, value in found.items() if name not in _NGRAMS or value != _NGRAMS[name]}
     found.setdefault("replace", True)
     return found
 

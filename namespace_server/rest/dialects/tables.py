@@ -27,7 +27,7 @@ class _Described:
 
 def described(body: JsonObject) -> JsonObject:
     """A description, which always has the version and the schema."""
-    return {**body, "load_detailed_metadata": True, "vend_credentials": False}
+    return {**present(body), "load_detailed_metadata": True, "vend_credentials": False}
 
 
 def description(answer: Any) -> object:
@@ -52,7 +52,7 @@ def merge_query(query: Query, headers: Headers) -> Query:
 
 def renamed(body: JsonObject) -> JsonObject:
     """A new name, and perhaps another namespace."""
-    found = dict(body)
+    found = present(body)
     if "new_namespace" in found:
         found["new_namespace_id"] = found.pop("new_namespace")
     return found

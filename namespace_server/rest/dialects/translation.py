@@ -155,7 +155,7 @@ async def _translate_body(exchange: Exchange, translation: Translation) -> None:
 def _of_json(translation: Translation, data: bytes, exchange: Exchange) -> bytes:
     assert translation.body is not None
     limits = exchange.service.limits
-    body = present(decode_object(data, limits, values=limits.values, optional=True))
+    body = decode_object(data, limits, values=limits.values, optional=True)
     return _encoded(translation.body(body))
 
 
