@@ -22,11 +22,11 @@ from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.directory.model.history import outline_of
 from namespace_server.directory.model.operations import Batch
 from namespace_server.outcomes import UNKNOWN, outcome_of
-from namespace_server.rest.errors import ClientDisconnected, Misdirected, OriginRefused, status_of
+from namespace_server.rest.errors import ClientDisconnected, Misdirected, OriginRefused
 from namespace_server.rest.origins import origin_of
 from namespace_server.rest.principals import RequestIdentity, TokenRefused
 from namespace_server.rest.request.headers import read_id, read_query
-from namespace_server.rest.request.ids import kind_of, read_scope
+from namespace_server.rest.request.ids import PlaceOf, kind_of
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
 
 _FAILURES: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.THROTTLING})
@@ -38,12 +38,13 @@ _UNCHANGED: Final = (ClientDisconnected, CommittedElsewhere, Misdirected)
 
 
 def refused_attempt(
-    error: Exception, answered: LanceNamespaceError, scope: Scope, *, shows_text: bool
+    error: Exception, answered: LanceNamespaceError, status: int, scope: Scope, place_of: PlaceOf, *, shows_text: bool
 ) -> AttemptRecord | None:
     """The attempt of a request that ended with an error, and was answered this one; None for what is no attempt.
 
-    A change is one whatever it was refused for. A read is one where its caller may not make it. `shows_text`: whether
-    the text of the error has no values of rows.
+    A change is one whatever it was refused for. A read is one where its caller may not make it. `status` is that of the
+    answer, `place_of` gives the scope of the ids of a request. `shows_text`: whether the text of the error has no
+    values of rows.
     """
     if isinstance(error, _UNCHANGED):
         return None
@@ -56,12 +57,12 @@ def refused_attempt(
     return AttemptRecord(
         action=scope.get("operation", "unmatched"),
         decision="denied" if is_denied else _decision(error, answered),
-        status=status_of(answered),
+        status=status,
         code=int(answered.code),
         origin=origin_of(scope),
         principal=scope.get("principal"),
         means=None if identity is None else identity.means,
-        objects=_of_path(scope) if batch is None else list(dict.fromkeys(_of_batch(batch))),
+        objects=_of_path(scope, place_of) if batch is None else list(dict.fromkeys(_of_batch(batch))),
         authorizations=checks,
         failures=[_failure(each, batch) for each in getattr(error, "failures", None) or ()],
         transaction_id=None if batch is None else batch.uuid,
@@ -89,7 +90,7 @@ def _decision(error: Exception, answered: LanceNamespaceError) -> Decision:
     return "failed" if int(answered.code) in _FAILURES else "rejected"
 
 
-def _of_path(scope: Scope) -> Sequence[AttemptedObject]:
+def _of_path(scope: Scope, place_of: PlaceOf) -> Sequence[AttemptedObject]:
     """The object in the path of a request; none where the path has none, or one that cannot be read."""
     template: str = scope.get("route_path", "")
     named = dict(zip(template.split("/"), scope["path"].split("/"), strict=False)).get("{id}")
@@ -97,7 +98,7 @@ def _of_path(scope: Scope) -> Sequence[AttemptedObject]:
         return ()
     try:
         found = read_id(named, read_query(scope["query_string"]))
-        found = read_scope(scope["header_map"], template).absolute(found)
+        found = place_of(scope["header_map"], template).absolute(found)
     except InvalidInputError:
         found = [named]
     kind: ObjectKind = "namespace" if kind_of(template) == "namespace" else "table"

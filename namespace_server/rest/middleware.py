@@ -181,20 +181,23 @@ class ErrorHandler:
             if self._service.metrics is not None:
                 self._service.metrics.token_refused(error.reason)
         scope["problem"] = (int(answered.code), shown)
-        if self._service.attempts is not None:
-            _record(self._service.attempts, error, answered, scope)
         of_dialect = scope.get("status_of")
-        return status_of(answered) if of_dialect is None else of_dialect(answered, outcome), headers, text
+        status: int = status_of(answered) if of_dialect is None else of_dialect(answered, outcome)
+        if self._service.attempts is not None:
+            self._record(self._service.attempts, error, answered, status, scope)
+        return status, headers, text
 
-
-def _record(log: AttemptLog, error: Exception, answered: LanceNamespaceError, scope: Scope) -> None:
-    """Hand what was refused to the log of refused attempts. The answer does not depend on it."""
-    try:
-        attempt = refused_attempt(error, answered, scope, shows_text=scope.get("operation") not in _OF_ROWS)
-        if attempt is not None:
-            log.add(attempt)
-    except Exception:  # noqa: BLE001 - the request has its answer, whatever is wrong here
-        _log.exception("a refused attempt could not be described")
+    def _record(
+        self, log: AttemptLog, error: Exception, answered: LanceNamespaceError, status: int, scope: Scope
+    ) -> None:
+        """Hand what was refused to the log of refused attempts. The answer does not depend on it."""
+        try:
+            shows_text = scope.get("operation") not in _OF_ROWS
+            attempt = refused_attempt(error, answered, status, scope, self._service.place_of, shows_text=shows_text)
+            if attempt is not None:
+                log.add(attempt)
+        except Exception:  # noqa: BLE001 - the request has its answer, whatever is wrong here
+            _log.exception("a refused attempt could not be described")
 
 
 def check_head(scope: Scope, limit: int) -> None:
