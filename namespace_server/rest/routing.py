@@ -76,7 +76,7 @@ class Route:
         return ("GET", "HEAD") if self.method == "GET" else (self.method,)
 
 
-class Dialect(Protocol):
+class RequestDialect(Protocol):
     """A way in which some clients say requests."""
 
     @property
@@ -128,7 +128,7 @@ class Router:
     """
 
     def __init__(
-        self, routes: Iterable[Route], api: FastAPI, service: CatalogService, dialects: Sequence[Dialect] = ()
+        self, routes: Iterable[Route], api: FastAPI, service: CatalogService, dialects: Sequence[RequestDialect] = ()
     ) -> None:
         self._service = service
         self._api = api
