@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import lance
 import lance_namespace as m
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pytest
+from lance.blob import blob_array, blob_field
 from lance.namespace import DirectoryNamespace as StockNamespace
 
+from namespace_client import Catalog
 from tests.buckets.conftest import OnABucket, environment_of, start
 from tests.clients.outcomes import differences
 from tests.clients.test_rest_namespace import CASES, MORE, ROWS, Subject
@@ -112,3 +117,50 @@ def _columns(megabytes: int) -> dict[str, pa.Array]:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(4 * count), pa.float32()), 4)
     texts = [random.bytes(50).hex() for _ in range(count)]
     return {"id": np.arange(count), "x": random.random(count), "s": texts, "v": vectors}
+
+
+BLOBS = [b"inline", os.urandom(200_000), os.urandom(9_000_000), None, b""]
+
+
+def test_blobs_of_all_kinds_and_their_ranges(on_a_bucket: OnABucket) -> None:
+    legacy = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    ids = pa.array(range(len(BLOBS)))
+    tables = {
+        "v2": pa.table([ids, blob_array(BLOBS)], pa.schema([pa.field("id", pa.int64()), blob_field("b")])),
+        "old": pa.table([ids, pa.array(BLOBS, pa.large_binary())], pa.schema([pa.field("id", pa.int64()), legacy])),
+    }
+    with httpx.Client(base_url=on_a_bucket.server.url, timeout=60) as http:
+        for name, rows in tables.items():
+            http.post(f"/v1/table/w${name}/create", content=stream(rows), headers=ARROW).raise_for_status()
+            for row, value in enumerate(BLOBS):
+                assert http.get(f"/v1/table/w${name}/blob/b/{row}/bytes").content == (value or b"")
+            long = BLOBS[2] or b""
+            part = http.get(
+                f"/v1/table/w${name}/blob/b/bytes?filter=id = 2", headers={"Range": "bytes=7000000-7000009"}
+            )
+            assert (part.status_code, part.content) == (206, long[7_000_000:7_000_010])
+    with Catalog.connect(on_a_bucket.server.url, namespace="w") as catalog:
+        assert list(catalog.blobs("v2", "b", [2, 3, 0])) == [BLOBS[2], None, BLOBS[0]]
+
+
+def test_a_blob_that_is_an_object_elsewhere_is_not_read(on_a_bucket: OnABucket) -> None:
+    """The server could: its credentials are good for the whole bucket."""
+    with httpx.Client(base_url=on_a_bucket.server.url, timeout=60) as http:
+        rows = pa.table([blob_array([b"x"])], pa.schema([blob_field("b")]))
+        http.post("/v1/table/w$near/create", content=stream(rows), headers=ARROW).raise_for_status()
+        location = http.post("/v1/table/w$near/describe", json={}).json()["location"]
+    secret = f"{location.rpartition('/')[0]}/__manifest/_versions/1.manifest"
+    rows = pa.table([blob_array([secret])], pa.schema([blob_field("b")]))
+    lance.write_dataset(
+        rows,
+        f"{location.rpartition('/')[0]}/far",
+        storage_options=on_a_bucket.emulator.storage_options,
+        data_storage_version="2.2",
+        allow_external_blob_outside_bases=True,
+    )
+    with httpx.Client(base_url=on_a_bucket.server.url, timeout=60) as http:
+        http.post("/v1/table/w$far/register", json={"location": "far"}).raise_for_status()
+        began = time.monotonic()
+        answer = http.get("/v1/table/w$far/blob/b/0/bytes")
+        assert (answer.status_code, answer.json()["code"]) == (403, 15), answer.text
+        assert time.monotonic() - began < 10
