@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import lance
 import pyarrow as pa
 import pytest
@@ -17,17 +18,22 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.access.grants import AccessEntry
 from namespace_server.access.subjects import ANONYMOUS_SUBJECT, Subject
+from namespace_server.app import create_app
 from namespace_server.credentials.temporary import Credentials, TemporaryCredentials
 from namespace_server.credentials.vending import Permission, Vendor
 from namespace_server.data.change_request import Caller as DataCaller
 from namespace_server.directory.model.entries import Entry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.reading.sight import VisibleSnapshot
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.rest.identity import Authenticator
 from tests.access.conftest import Team
-from tests.access.granting import ADMIN, Caller, granted, put_rows
+from tests.access.granting import ADMIN, Caller, as_principal, granted, keys, put_rows, switch_on
 from tests.data.arrow import stream
 from tests.directory.flipping import flip
 from tests.directory.tables import Ground
+from tests.running import serving
 
 ROWS = stream(pa.table({"x": [1, 2, 3]}))
 QUERY = {"k": 0, "vector": {"single_vector": []}}
@@ -286,6 +292,26 @@ class TestDefaultIsDeny:
         nobody = team.caller("nobody")
         for path in ("/v1/table/b$source/describe", "/v1/namespace/b/describe"):
             assert nobody.post(path).status_code == 404
+
+
+class TestFigures:
+    """The metrics of a server count all tables: they are for who sees the catalog (A13)."""
+
+    def test_over_http(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        metrics = ServerMetrics()
+        namespace = DirectoryNamespace(root=str(root), durability="none", observer=metrics)
+        app = create_app(namespace, Authenticator(keys("boss", "bob")), metrics=metrics)
+        with serving(app) as url, httpx.Client(base_url=url, verify=False) as http:
+            assert http.get("/metrics", headers=as_principal("bob")).status_code == 200
+            assert http.post("/v1/namespace/hushed/create", json={}, headers=as_principal("bob")).status_code == 200
+            switch_on(root, granted("catalog", "", "boss", "see"), granted("namespace", "hushed", "bob", "own"))
+            assert http.post("/v1/namespace/hushed/describe", json={}, headers=as_principal("bob")).status_code == 200
+            refused = http.get("/metrics", headers=as_principal("bob"))
+            assert (refused.status_code, refused.json()["code"]) == (403, 15)
+            told = http.get("/metrics", headers=as_principal("boss"))
+            assert told.status_code == 200
+            assert "hushed" not in told.text
 
 
 class TestOwnOnly:
