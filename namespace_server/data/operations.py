@@ -193,8 +193,7 @@ def require_overwrite(tables: Tables, caller: Caller, table: TableState) -> None
 
     That takes what it takes to drop it, and to create it.
     """
-    tables.require(caller.subject, {Privilege.DROP}, table.id)
-    tables.require(caller.subject, {Privilege.CREATE}, table.id[:-1])
+    tables.require(caller.subject, {Privilege.DROP, Privilege.CREATE}, table.id)
 
 
 def _replaces_rows(insert: TableRequest) -> bool:

@@ -202,7 +202,8 @@ class JsonCatalog:
         One more storage round trip for the head of a table: no file of another writer may stand above it (rule P5:
         versions above the head that other writers committed are adopted before an answer names the head).
         """
-        entry = self._cache.find(snapshot, _key_for(cache_key, snapshot, subject))
+        key = cache_key if snapshot.policy is None else _key_for(cache_key, snapshot, subject)
+        entry = self._cache.find(snapshot, key)
         if entry is None or not (entry.vacant is None or self.catalog.is_vacant(entry.vacant)):
             return None
         return self._cached(entry)

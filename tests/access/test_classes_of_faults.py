@@ -233,7 +233,7 @@ class TestBeforeWorkBegins:
         put_rows(team.root, [granted("table", name, "carl", "read", "write", "alter", "drop")])
         refused = carl.post(f"/v1/table/{name}/{route}", ROWS)
         assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
-        assert "create on namespace b" in refused.json()["error"]
+        assert f"create on table {name}" in refused.json()["error"]
         assert sorted(location.rglob("*")) == before
         assert admin.post(f"/v1/table/{name}/{route}", ROWS).status_code == 200
 

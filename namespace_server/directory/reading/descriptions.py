@@ -35,6 +35,7 @@ from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.visible_history import visible_batches, visible_versions
 
 _READ = frozenset({Privilege.READ})
+_REFERENCES = ("branch", "version", "tag")
 
 Body = dict[str, object]
 Read = Callable[[ReadContext, Request], Body]
@@ -128,7 +129,7 @@ def describe_table(
     if context.about(table.id).managed:
         body["managed_versioning"] = True
     detailed = request_fields.flag(request, "load_detailed_metadata")
-    if detailed or any(request.get(name) is not None for name in ("branch", "version", "tag")):
+    if context.sight is not None and (detailed or any(request.get(name) is not None for name in _REFERENCES)):
         context.require(_READ, table.id)
     if detailed or request_fields.flag(request, "check_declared"):
         body["is_only_declared"] = not _is_created(context, table.id)
