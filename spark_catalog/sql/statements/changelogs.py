@@ -208,7 +208,7 @@ class _Range:
             at = NamedVersions(self.access.server, self.state.id, self.head).check_catalog_version(name) - is_before
         except MissingVersion as error:
             raise InvalidStatement(str(error)) from error
-        found = self.access.server.table(self.state.id, at=at) if at else None
+        found = self._table_at(at) if at else None
         if found is None or found.version is None:
             return 0
         if found.uri != self.state.uri:
@@ -217,6 +217,26 @@ class _Range:
                 "that was dropped since: its changes are not those of this table"
             )
         return found.version
+
+
+    def _table_at(self, at: int) -> TableState | None:
+        """The table as of a catalog version, by its name or the one that it had there; None if there is none."""
+        found = self.access.server.table(self.state.id, at=at)
+        if found is not None and found.uri == self.state.uri:
+            return found
+        former = self._former_name(at)
+        return found if former == self.state.id else self.access.server.table(former, at=at)
+
+    def _former_name(self, at: int) -> TableId:
+        """What the table was called at a catalog version, by the renames since."""
+        name = self.state.id
+        for version in self.access.server.history(below=self.head + 1):
+            if version.version <= at:
+                break
+            for change in (each for batch in reversed(version.batches) for each in reversed(batch.changes)):
+                if change.operation == "rename_table" and change.new_name == name and change.name is not None:
+                    name = change.name
+        return name
 
 
 def _state(access: Access, transaction: SqlTransaction | None, path: TableId, head: int) -> TableState | None:

@@ -252,6 +252,15 @@ def test_what_cannot_be_told_is_refused(sql: SparkSession, table: str, ns: str, 
     assert "found one that was dropped since" in refusal(sql, f"{every} 'catalog:{at}'")
 
 
+def test_a_table_is_followed_through_a_rename(sql: SparkSession, table: str, catalog: CatalogServer) -> None:
+    at, new = catalog.state().version, f"{table}_new"
+    sql.sql(f"ALTER TABLE {table} RENAME TO {new.removeprefix('lance.')}")
+    sql.sql(f"DELETE FROM {new} WHERE id = 2")
+    found = changes(sql.sql(f"SELECT * FROM {new} CHANGES FROM VERSION 'catalog:{at}' EXCLUSIVE"))
+    assert found == expected(catalog, new, 7, 7)
+    assert found.total() == 1
+
+
 def test_a_stream_of_changes_is_refused(sql: SparkSession, table: str, tmp_path: Path) -> None:
     query = sql.readStream.option("startingVersion", "1").changes(table).writeStream.format("noop")
     query = query.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
