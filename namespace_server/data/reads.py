@@ -16,7 +16,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.operations import lost, namespace_errors
 from namespace_server.data.port import ChangesGone, TableCatalog
 from table_data.batch_operations import DELIMITER, TableState
-from table_data.errors import VersionGone
+from table_data.errors import BaseVersionGone, VersionGone
 from table_data.jobs.job import CHANGES_OF_ROWS, Job
 from table_data.requests.table_requests import ChangesOfVersions, Explain, ReadChanges, ReadRequest
 
@@ -112,9 +112,15 @@ def require_not_newest(catalog: TableCatalog, table: TableState, error: VersionG
         raise lost(error, table) from error
 
 
-def require_kept(planned: PlannedRead, error: VersionGone) -> None:
-    """Raise `ChangesGone` if the read was one of changes, and so of versions that may be removed meanwhile."""
-    if planned.job.operation == CHANGES_OF_ROWS:
+def explain_gone(catalog: TableCatalog, planned: PlannedRead, error: VersionGone) -> None:
+    """Raise what a version that a worker did not find means, unless `error` says it. Blocking.
+
+    Changes are read at earlier versions, too, which may be removed meanwhile (`ChangesGone`).
+    """
+    is_of_changes = planned.job.operation == CHANGES_OF_ROWS
+    if not is_of_changes or isinstance(error, BaseVersionGone):
+        require_not_newest(catalog, planned.table, error)
+    if is_of_changes:
         raise ChangesGone(DELIMITER.join(planned.table.id), str(error)) from error
 
 
@@ -173,6 +179,5 @@ class RowReads:
             try:
                 yield
             except VersionGone as error:
-                require_not_newest(self._catalog, planned.table, error)
-                require_kept(planned, error)
+                explain_gone(self._catalog, planned, error)
                 raise

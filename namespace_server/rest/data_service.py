@@ -23,10 +23,9 @@ from namespace_server.data.reads import (
     NEWEST,
     PlannedRead,
     ReadPoint,
+    explain_gone,
     plan_changes,
     plan_read,
-    require_kept,
-    require_not_newest,
 )
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.observability.observation import SILENT, Observer, PoolState
@@ -270,8 +269,7 @@ class DataService:
             try:
                 yield
             except VersionGone as error:
-                await self._find(partial(require_not_newest, self._catalog, planned.table, error))
-                require_kept(planned, error)
+                await self._find(partial(explain_gone, self._catalog, planned, error))
                 raise
 
     @property

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from lance_core.errors import LanceCoreError
 from lance_core.format.deletion import live_row_count
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
@@ -21,7 +22,7 @@ from lance_core.transaction.row_ids import creation_versions
 from table_data.change_feed.changes_by_id import changes_by_id, require_columns
 from table_data.change_feed.policy import ChangePolicy, refuse
 from table_data.change_feed.version_changes import ADDS_NO_ROWS, ReadAt, VersionChanges, kind_of, of_fragments
-from table_data.change_feed.versions import PublishedVersion, read_stored
+from table_data.change_feed.versions import PublishedVersion, read_published
 from table_data.errors import InvalidCall, VersionGone
 
 
@@ -223,12 +224,14 @@ def refuse_replaced(name: str, known: ReadAt, newest: ReadAt) -> None:
 def _open(name: str, table: LastVersion, read: ReadAt) -> PublishedVersion:
     version = read.version
     try:
-        found = read_stored(name, table.uri, version, table.storage_options)
+        found = read_published(name, table.uri, version, table.storage_options)
     except VersionGone as error:
         raise VersionGone(
             f"{name}: version {version} was cleaned up before it was read, expected all versions up to "
             f"{table.version}; start again without a checkpoint, or from a later version"
         ) from error
+    except LanceCoreError as error:
+        raise InvalidCall(f"{name}: version {version}: {error}") from error
     if read.committed_ms not in {None, found.file.timestamp_ms}:
         raise VersionGone(
             f"{name}: version {version} was replaced by another one: expected one that was committed at "

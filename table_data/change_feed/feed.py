@@ -34,8 +34,8 @@ from table_data.change_feed.selected_rows import (
     rows_with_ids,
 )
 from table_data.change_feed.version_changes import ChangedFragment, VersionChanges, kind_of, of_fragments
-from table_data.change_feed.versions import PublishedVersion, read_stored
-from table_data.errors import InvalidCall, VersionGone
+from table_data.change_feed.versions import PublishedVersion, read_published
+from table_data.errors import BaseVersionGone, InvalidCall, VersionGone
 from table_data.requests.field_paths import dotted
 
 CATALOG_VERSION: Final = "_catalog_version"
@@ -89,7 +89,10 @@ class _Feed:
         self._options = options
         if table.version is None:
             raise InvalidCall(f"{self._name} has no version yet: create it")
-        last = self._read(NumberedVersion(table.version, 0, None if table.identity is None else table.identity.sha256))
+        try:
+            last = self._read(NumberedVersion(table.version, span.to, table.identity))
+        except VersionGone as error:
+            raise BaseVersionGone(str(error)) from error
         require_row_ids(self._name, last)
         stored = last.schema.names
         unknown = [name for name in columns or () if name not in stored]
@@ -171,20 +174,16 @@ class _Feed:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _read(self, numbered: NumberedVersion) -> PublishedVersion:
-        """A version. Raises `VersionGone` if its manifest is that of another one."""
-        found = read_stored(self._name, self._table.root, numbered.version, self._options)
-        sha256 = found.file.identity.sha256
-        if numbered.sha256 not in {None, sha256}:
-            reason = f"its manifest has SHA-256 {sha256}, expected {numbered.sha256}"
-            if numbered.version == self._table.version and self._is_of_same_time(found):
-                key = manifest_path("", numbered.version)
-                raise CorruptFile(f"{self._name}: {key}: {reason}", key=key, reason=reason)
+        """A version. Raises `VersionGone` if its manifest is that of another one, `CorruptFile` if it is damaged."""
+        found = read_published(self._name, self._table.root, numbered.version, self._options)
+        known, sha256 = numbered.identity, found.file.identity.sha256
+        if known is None or known.sha256 == sha256:
+            return found
+        reason = f"its manifest has SHA-256 {sha256}, expected {known.sha256}"
+        if found.file.timestamp_ms != known.committed_ms:
             raise VersionGone(f"{self._name}: version {numbered.version} was replaced by another one: {reason}")
-        return found
-
-    def _is_of_same_time(self, found: PublishedVersion) -> bool:
-        identity = self._table.identity
-        return identity is not None and found.file.timestamp_ms == identity.committed_ms
+        key = manifest_path("", numbered.version)
+        raise CorruptFile(f"{self._name}: {key}: {reason}", key=key, reason=reason)
 
     def _is_overwritten_after(self, version: int) -> bool:
         later = (each for each in self._span.versions if each.version > version)

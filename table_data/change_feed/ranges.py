@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from table_data.batch_operations import VersionIdentity
+
 
 @dataclass(frozen=True, slots=True)
 class NumberedVersion:
-    """A version of the table, the catalog version that published it, and the SHA-256 of its manifest, if known."""
+    """A version of the table, and the catalog version that published it.
+
+    `identity` is that of the version beyond its number, None if it is not known.
+    """
 
     version: int
     catalog_version: int
-    sha256: str | None = None
+    identity: VersionIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)

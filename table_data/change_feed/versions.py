@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core import data
-from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.errors import ReferenceNotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.schema import check_depth
@@ -18,7 +18,7 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.versions import read_version, with_transaction
-from table_data.errors import InvalidCall, VersionGone
+from table_data.errors import VersionGone
 
 
 class PublishedVersion:
@@ -58,15 +58,13 @@ class PublishedVersion:
         return files.deleted_rows(self.manifest, fragment)
 
 
-def read_stored(name: str, uri: str, version: int, options: Mapping[str, str]) -> PublishedVersion:
+def read_published(name: str, uri: str, version: int, options: Mapping[str, str]) -> PublishedVersion:
     """Read the manifest of a version.
 
-    Raises `VersionGone` if there is none, and `InvalidCall` if it cannot be read; `name` begins their messages.
+    Raises `VersionGone` if there is none, with `name` in the message, and other `LanceCoreError` if it cannot be read.
     """
     store = open_store(uri, options)
     try:
         return PublishedVersion(uri, store, read_version(store, "", version)[1], options)
     except ReferenceNotFound as error:
         raise VersionGone(f"{name}: version {version} was cleaned up before its changes were read") from error
-    except LanceCoreError as error:
-        raise InvalidCall(f"{name}: version {version}: {error}") from error

@@ -15,6 +15,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.format.naming import manifest_path
 from namespace_client import AsyncCatalog, Catalog, CatalogUnreachable, CommitRejected, EventsGone, NotFound
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.events.following import Followed, followed
@@ -261,6 +262,27 @@ def test_versions_that_were_removed_are_gone(server: Followed, catalog: Catalog,
     assert applied(rows_at(catalog, name, since + 2), catalog.changes(name, since=since + 2)) == rows_at(
         catalog, name, newest(catalog)
     )
+
+
+def test_a_damaged_manifest_is_named_and_one_that_is_missing_is_gone(
+    server: Followed, catalog: Catalog, name: str
+) -> None:
+    since = newest(catalog)
+    for number in (5, 6, 7):
+        catalog.append(name, pa.table({"id": [number], "x": [0]}))
+    place = Path(catalog.dataset(name).uri.removeprefix("file://"))
+    manifest = place / manifest_path("", 2)
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole[:20] + b"damage" + whole[26:])
+    answer = server.http.post(f"/v1/table/{name}/changes", json={"since": since})
+    assert (answer.status_code, answer.json()["code"]) == (500, 18)
+    assert f"the file {manifest.relative_to(place)} of the table is damaged" in answer.json()["error"]
+    assert str(place.parent) not in answer.text
+    manifest.unlink()
+    with pytest.raises(EventsGone, match="version 2 was cleaned up"):
+        catalog.changes(name, since=since).read_all()
+    manifest.write_bytes(whole)
+    assert catalog.changes(name, since=since).read_all().num_rows == 3
 
 
 def test_the_route_answers_a_stream_and_refuses_headers_of_other_reads(

@@ -16,6 +16,7 @@ from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.operations import RenameTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.reading.sight import Sight
+from table_data.batch_operations import VersionIdentity
 from table_data.change_feed.ranges import ChangeRange, NumberedVersion
 from table_data.requests.table_requests import ReadChanges
 
@@ -60,10 +61,14 @@ def change_range(
     at = last.version
     for row in reversed(rows):  # one that the history does not tell was published with the next one at the latest
         at = labels.get(row.version, at)
-        numbered.append(NumberedVersion(row.version, at, row.sha256 or None))
-    first = None if known is None else NumberedVersion(known.version, since, known.sha256 or None)
+        numbered.append(NumberedVersion(row.version, at, _identity(row)))
+    first = None if known is None else NumberedVersion(known.version, since, _identity(known))
     entries = rows if known is None else [known, *rows]
     return entries, ChangeRange(since, last.version, first, tuple(reversed(numbered)))
+
+
+def _identity(row: VersionEntry) -> VersionIdentity | None:
+    return VersionIdentity(row.sha256, row.timestamp_ms) if row.sha256 else None
 
 
 def snapshot_of_changes(catalog: StoredCatalog, name: str, version: int) -> CatalogSnapshot:

@@ -218,7 +218,6 @@ class _Range:
             )
         return found.version
 
-
     def _table_at(self, at: int) -> TableState | None:
         """The table as of a catalog version, by its name or the one that it had there; None if there is none."""
         found = self.access.server.table(self.state.id, at=at)
