@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFile
 from lance_core.format.naming import manifest_path
+from lance_core.storage.opening import open_store
 from table_data import staging
 from table_data.arrow.batch_sizes import in_fewer_rows
 from table_data.batch_operations import TableState
@@ -87,6 +88,7 @@ class _Feed:
         self._table = table
         self._span = span
         self._options = options
+        self._store = open_store(table.root, options)
         if table.version is None:
             raise InvalidCall(f"{self._name} has no version yet: create it")
         try:
@@ -175,7 +177,7 @@ class _Feed:
 
     def _read(self, numbered: NumberedVersion) -> PublishedVersion:
         """A version. Raises `VersionGone` if its manifest is that of another one, `CorruptFile` if it is damaged."""
-        found = read_published(self._name, self._table.root, numbered.version, self._options)
+        found = read_published(self._name, self._table.root, numbered.version, self._options, self._store)
         known, sha256 = numbered.identity, found.file.identity.sha256
         if known is None or known.sha256 == sha256:
             return found

@@ -58,12 +58,14 @@ class PublishedVersion:
         return files.deleted_rows(self.manifest, fragment)
 
 
-def read_published(name: str, uri: str, version: int, options: Mapping[str, str]) -> PublishedVersion:
-    """Read the manifest of a version.
+def read_published(
+    name: str, uri: str, version: int, options: Mapping[str, str], store: ObjectStore | None = None
+) -> PublishedVersion:
+    """Read the manifest of a version. `store` has `uri` as its root; it is opened if there is none yet.
 
     Raises `VersionGone` if there is none, with `name` in the message, and other `LanceCoreError` if it cannot be read.
     """
-    store = open_store(uri, options)
+    store = open_store(uri, options) if store is None else store
     try:
         return PublishedVersion(uri, store, read_version(store, "", version)[1], options)
     except ReferenceNotFound as error:

@@ -189,6 +189,16 @@ def test_overwrite_and_restore(server: Followed, catalog: Catalog, name: str) ->
     assert applied(rows_at(catalog, name, middle), catalog.changes(name, since=middle)) == before
 
 
+def test_an_overwrite_gives_the_ids_of_columns_to_others(catalog: Catalog, name: str) -> None:
+    since = newest(catalog)
+    catalog.overwrite(name, pa.table({"id": [7], "y": [70]}))
+    changes = catalog.changes(name, since=since).read_all().to_pylist()
+    assert [(row["_change_type"], row["id"], row["y"]) for row in changes] == [
+        *(("delete", number, None) for number in (1, 2, 3, 4)),  # `x` had the id of `y`
+        ("insert", 7, 70),
+    ]
+
+
 def test_branches_have_changes_of_their_own(catalog: Catalog, name: str) -> None:
     catalog.create_branch(name, "b")
     since, before = newest(catalog), rows_at(catalog, name, newest(catalog), "b")

@@ -43,13 +43,25 @@ class DeadLetters:
     def put(self, event: Json, reason: str, tries: int) -> None:
         """Write an event, to its end on the disk. Raises what `refusal` gives."""
         line = {"given_up_at": datetime.now(UTC).isoformat(), "tries": tries, "reason": reason, "event": event}
+        is_new = not self.file.exists()
         try:
             with self.file.open("ab") as stream:
                 stream.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
                 stream.flush()
                 os.fsync(stream.fileno())
+            if is_new:
+                _sync_directory(self.file.absolute().parent)
         except OSError as error:
             raise refusal(f"--dead-letters {self.file}: {error.strerror or error}") from error
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the name of a new file durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @dataclass
