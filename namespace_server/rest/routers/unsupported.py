@@ -37,7 +37,7 @@ _OF_OBJECTS = {
 }
 _REFUSED_BY_NAME = frozenset(
     {
-        *("diff_table_branches", "cherry_pick_table_branch", "clone_table", "fetch_table_blobs"),
+        *("diff_table_branches", "cherry_pick_table_branch", "clone_table"),
         *("create_multipart_write", "complete_multipart_write", "abort_multipart_write"),
     }
 )
