@@ -97,6 +97,8 @@ class TestNoTraceInTheStore:
         ground.namespace.write("create_namespace", {"id": ["a"]})
         ground.namespace.data.create_table({"id": ["a", "hidden"]}, ROWS)
         ground.namespace.change("create_table_tag", {"id": ["a", "hidden"], "tag": "v", "version": 1})
+        ground.namespace.write("create_namespace", {"id": ["b"]})
+        ground.namespace.write("declare_table", {"id": ["b", "hidden"]})
         on_ground(ground, granted("namespace", "a", "bob", "create"))
         yield ground
         ground.namespace.close()
@@ -149,6 +151,16 @@ class TestNoTraceInTheStore:
             return self.cost(ground, lambda: ground.namespace.change(operation, request, principal="bob", subject=BOB))
 
         assert ask("hidden") == ask("absent")
+
+    def test_a_creation_below_what_is_hidden(self, ground: Ground) -> None:
+        """Where the namespaces above are made too, a hidden table in their place is told no more than none."""
+        tables = ground.namespace.tables()
+        words = []
+        for name in ("hidden", "absent"):
+            with pytest.raises(PermissionDeniedError) as refused:
+                tables.new_table({"id": ["b", name, "t"]}, Subject("bob"), ("b", name))
+            words.append(str(refused.value).replace("hidden", "absent"))
+        assert words[0] == words[1]
 
 
 class TestCredentials:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NoReturn, TypeVar
 
-from lance_namespace.errors import PermissionDeniedError
+from lance_namespace.errors import PermissionDeniedError, TableNotFoundError
 
 from namespace_server.access.policy import AccessPolicy
 from namespace_server.access.subjects import Privilege, Subject, ordered
@@ -78,12 +78,16 @@ class Sight:
         """The error that an object is not there, with the check by which it is hidden, or would be if it were there."""
         if self.allows(Privilege.SEE, object_id):
             return error
-        return with_authorizations(error, [self._check(Privilege.SEE, object_id)])
+        kind: ObjectKind = "table" if isinstance(error, TableNotFoundError) else "namespace"
+        return with_authorizations(error, [self._check(Privilege.SEE, object_id, kind)])
 
-    def _check(self, privilege: Privilege, object_id: ObjectId) -> Authorization:
+    def _check(self, privilege: Privilege, object_id: ObjectId, kind: ObjectKind | None = None) -> Authorization:
+        """A check of an object, whose kind is not looked up if it may not be seen: errors tell it."""
         decision = self.policy.judge(self.subject, privilege, object_id)
-        kind: ObjectKind = "table" if self.today.table(object_id) is not None else "namespace"
-        return Authorization(privilege, decision.allowed, decision.reason, kind if object_id else "catalog", object_id)
+        if kind is None:
+            is_table = self.allows(Privilege.SEE, object_id) and self.today.table(object_id) is not None
+            kind = "table" if is_table else "namespace" if object_id else "catalog"
+        return Authorization(privilege, decision.allowed, decision.reason, kind, object_id)
 
     def permission(self, table_id: ObjectId) -> Permission | None:
         """What storage options for a table of today may allow the caller; None: it is handed none."""
