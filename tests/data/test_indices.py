@@ -266,6 +266,8 @@ def test_an_option_of_other_types_is_refused_by_name(table: TwoTables) -> None:
     """All of them are those of the table of parameters, which has a test of its own."""
     values: dict[str, Any] = {"distance_type": "l2", "base_tokenizer": "simple", "language": "English"}
     values |= dict.fromkeys(("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding"), True)
+    values |= dict.fromkeys(("prefix_only", "split_identifiers", "split_on_numerics"), True)
+    values |= {"preserve_original": True, "index_operators": True, "custom_stop_words": ["the"]}
     for kind, column in (("BTREE", "id"), ("FTS", "text"), ("IVF_FLAT", "v"), ("IVF_SQ", "v"), ("IVF_HNSW_SQ", "v")):
         found = index_type_of(kind)
         own = {each.field for each in PARAMETERS if found in each.types}
