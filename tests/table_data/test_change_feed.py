@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -209,3 +210,22 @@ def test_a_feed_gives_the_rows_of_its_last_version(
         kinds = {*changes.column("_change_type").to_pylist()}
         event(f"{changes.num_rows.bit_length()} bits of changes of {len(kinds)} types")
         assert set(changes.column("_catalog_version").to_pylist()) <= {each + 100 for each in range(since + 1, to + 1)}
+
+
+@pytest.mark.parametrize("how", ["restored", "nested"])
+def test_a_column_that_has_values_again_or_other_fields_updates_all_rows(tmp_path: Path, how: str) -> None:
+    uri = str(tmp_path / "t")
+    rows = pa.table({"key": [1, 2], "place": [{"x": 1, "name": "a"}, {"x": 2, "name": None}]})
+    lance.write_dataset(rows, uri, enable_stable_row_ids=True)
+    if how == "restored":
+        lance.dataset(uri).drop_columns(["place"])
+        lance.dataset(uri, version=1).restore()
+    else:
+        lance.dataset(uri).update({"key": "key"})
+        lance.dataset(uri).drop_columns(["place.x"])
+    span = ChangeRange(2, 3, NumberedVersion(2, 2), (NumberedVersion(3, 3),))
+    changes = changed_rows(TableState(("t",), uri, 3), span, {}).read_all()
+    read = [lance.dataset(uri, version=each).scanner(with_row_id=True).to_table().to_pylist() for each in (2, 3)]
+    before, after = ({row.pop("_rowid"): row for row in found} for found in read)
+    known = {row: {"key": values["key"], "place": None} for row, values in before.items()}
+    assert applied(known, changes, has_same_columns=True) == after
