@@ -37,7 +37,10 @@ def show_refused(
         with connected(context) as catalog:
             found = list(catalog.refused_attempts(limit, principal=principal, name=name, decision=decision))
     else:
-        place = _directory(context) if directory is None else directory
+        place = _of_root(context) if directory is None else directory
+        expected = place.parent if directory is None else place  # a server makes it when there is one
+        if not expected.is_dir():
+            raise refusal(f"{expected}: expected a directory, found none")
         found = list(islice(_recorded(place, principal, name, decision), limit))
     if context.obj.as_json:
         print_json([attempt.row for attempt in found])
@@ -46,7 +49,7 @@ def show_refused(
     print_table(headings, [_row(attempt) for attempt in found])
 
 
-def _directory(context: typer.Context) -> Path:
+def _of_root(context: typer.Context) -> Path:
     with opened_store(context) as store:
         found = audit_directory(store.uri)
     if found is None:
@@ -61,8 +64,6 @@ def _recorded(
     from namespace_client.names import absolute
     from namespace_server.observability.audit.reading import DirectoryReader
 
-    if not directory.is_dir():
-        raise refusal(f"{directory}: expected a directory of refused attempts, found none")
     chosen: Decision | None = next((each for each in get_args(Decision) if each == decision), None)
     about = None if name is None else absolute(name)
     token: str | None = None

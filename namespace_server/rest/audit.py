@@ -115,12 +115,12 @@ def _of_batch(batch: Batch) -> Iterator[AttemptedObject]:
 
 
 def _failure(failure: Mapping[str, Any], batch: Batch | None) -> RefusedOperation:
-    index = int(failure["operation_index"])
+    index = int(failure.get("operation_index", 0))
     is_known = batch is not None and 0 <= index < len(batch.operations)
     return RefusedOperation(
         index,
         batch.operations[index].name if batch is not None and is_known else None,
-        tuple(failure["id"]),
+        tuple(failure.get("id") or ()),
         failure.get("branch"),
         failure.get("expected"),
         failure.get("actual"),

@@ -96,7 +96,9 @@ def test_the_root_of_a_directory_has_its_refused_attempts(tmp_path: Path) -> Non
     assert len(parsed("log", "--refused", "--root", str(tmp_path / "root"))) == 1
     with Catalog.connect(tmp_path / "root") as catalog, pytest.raises(InvalidCall, match="log --refused"):
         catalog.refused_attempts()
-    assert "expected a directory" in refused("log", "--refused", "--root", str(tmp_path / "none"))
+    assert parsed("log", "--refused", "--root", str(tmp_path)) == []
+    for where in ("--root", "--audit-log"):
+        assert "expected a directory" in refused("log", "--refused", where, str(tmp_path / "none"))
     assert "expected one of" in refused("log", "--refused", "--root", str(tmp_path), "--decision", "x")
     assert "--refused" in refused("log", "--root", str(tmp_path), "--decision", "denied")
     assert "NAME or --table" in refused("log", "a", "--table", "b", "--root", str(tmp_path))

@@ -9,13 +9,15 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import PermissionDeniedError, TableNotFoundError
+from lance_namespace.errors import InvalidInputError, PermissionDeniedError, TableNotFoundError
 
 from namespace_server.app import create_app
 from namespace_server.attempts import Authorization, with_authorizations
 from namespace_server.directory.committing.committer import Committer
 from namespace_server.directory.model.errors import BatchUnknown
+from namespace_server.directory.model.operations import Batch, DropTable
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.audit import refused_attempt
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from tests.access.granting import ADMIN, as_principal, granted, keys, switch_on
@@ -117,6 +119,27 @@ def test_other_refusals_of_changes_tell_what_was_expected_without_literals(tmp_p
     assert properties["objects"] == mode["objects"] == [{"kind": "namespace", "id": ["n"]}]
     assert {line["status"] for line in (registered, properties, mode)} == {400}
     assert "secret-" not in json.dumps(lines(tmp_path))
+
+
+def test_the_text_of_a_verdict_has_no_literals_and_no_addresses() -> None:
+    error = InvalidInputError(
+        "table t: expected a place below the root, found 'secret-1' at s3://user:secret-2@bucket/x?sig=secret-3, "
+        'property "secret-4" and \'secret-5'
+    )
+    scope = {
+        "is_change": True,
+        "batch": Batch("b-1", (DropTable(("t",)),), "h"),
+        "operation": "drop_table",
+        "header_map": {},
+        "client_address": None,
+        "request_id": "r-1",
+    }
+    found = refused_attempt(error, error, scope, shows_text=True)
+    assert found is not None
+    assert found.detail == "table t: expected a place below the root, found (…) at (…) property (…) and (…)"
+    hidden = refused_attempt(error, error, scope, shows_text=False)
+    assert hidden is not None
+    assert hidden.detail is None
 
 
 def test_nothing_of_rows_and_filters_is_told(tmp_path: Path) -> None:
