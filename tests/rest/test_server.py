@@ -364,12 +364,13 @@ class TestShapes:
         # These need a server that hands them out: see tests/credentials.
         missing -= {f"{kind}TableResponse.storage_options" for kind in ("Declare", "Describe")}
         assert missing == set()
-        assert recorder.operations == {
+        expected = {
             operation["operationId"]
             for item in SPEC["paths"].values()
             for operation in item.values()
             if CATALOG & set(operation["tags"])
         }
+        assert recorder.operations == expected - {"ListAuditedVersions"}  # this needs a key: see tests/audit
 
 
 CATALOG = {"Namespace", "Table", "TableVersion", "Reference", "Transaction", "Batch", "Catalog", "Caller", "Health"}
