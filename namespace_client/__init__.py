@@ -27,6 +27,8 @@ logins              tokens of the user by server, got by the device grant, renew
 wire                request and response types, and the exceptions for error responses
 history             the versions of the catalog, and what made them
 audit               what a server has refused
+grants              who may do what: grants, grantees, objects
+grant_changes       changes of grants and roles, and questions about them
 names               names of namespaces and tables
 display             results as text and HTML
 results, errors     results and exceptions
@@ -75,6 +77,15 @@ if TYPE_CHECKING:
         RetryableConflict,
     )
     from namespace_client.events import CatalogEvent, ChangedTable
+    from namespace_client.grants import (
+        CatalogGrant,
+        GrantedOn,
+        GrantedTo,
+        GrantList,
+        GrantOutcome,
+        PrivilegeCheck,
+        RoleHolder,
+    )
     from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory, CatalogVersion
     from namespace_client.http import CatalogServer
     from namespace_client.lancedb_past import lancedb
@@ -110,6 +121,7 @@ __all__ = [
     "CatalogClosed",
     "CatalogCursor",
     "CatalogEvent",
+    "CatalogGrant",
     "CatalogHistory",
     "CatalogIntent",
     "CatalogPin",
@@ -128,6 +140,10 @@ __all__ = [
     "Conflict",
     "DroppedTable",
     "EventsGone",
+    "GrantList",
+    "GrantOutcome",
+    "GrantedOn",
+    "GrantedTo",
     "IncompatibleConflict",
     "IndexDescription",
     "Intent",
@@ -137,9 +153,11 @@ __all__ = [
     "Name",
     "NotFound",
     "PinnedVersion",
+    "PrivilegeCheck",
     "RefusedAttempt",
     "RefusedAttempts",
     "RetryableConflict",
+    "RoleHolder",
     "StagedTransaction",
     "TableDescription",
     "TableOfIntent",
@@ -210,6 +228,13 @@ _HOMES: Final = {
     "CallerIdentity": "namespace_client.wire",
     "CatalogIntent": "namespace_client.wire",
     "CatalogPin": "namespace_client.wire",
+    "CatalogGrant": "namespace_client.grants",
+    "GrantedOn": "namespace_client.grants",
+    "GrantedTo": "namespace_client.grants",
+    "GrantList": "namespace_client.grants",
+    "GrantOutcome": "namespace_client.grants",
+    "PrivilegeCheck": "namespace_client.grants",
+    "RoleHolder": "namespace_client.grants",
     "DroppedTable": "namespace_client.wire",
     "TableOfIntent": "table_data.batch_operations",
     "TableState": "table_data.batch_operations",

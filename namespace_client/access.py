@@ -535,6 +535,16 @@ class CatalogAccess:
 
         return self._deliver("batch_commit_tables", batch_request(operations, message), idempotency_key, parse)
 
+    def read(self, operation: str, request: Json, parse: Callable[[Json], T]) -> T:
+        """Send a read, and give what `parse` reads in the response.
+
+        Raises `CommitRejected` if the catalog refused it, `CatalogUnreachable` if it did not respond, or with fields
+        that `parse` does not find.
+        """
+        answer = self._backend.ask(operation, request)
+        with self._parsing():
+            return parse(answer)
+
     def change(self, operation: str, request: Json, *, message: str | None = None) -> Json:
         """Make a change that is no batch, once, whatever is lost on the way. Retries and raises as `commit`.
 
@@ -546,8 +556,12 @@ class CatalogAccess:
         Returns:
             The response.
         """
+        return self.changed(operation, request, lambda body: body, message=message)
+
+    def changed(self, operation: str, request: Json, parse: Callable[[Json], T], *, message: str | None = None) -> T:
+        """As `change`, with what `parse` reads in the response."""
         body = request | ({"context": {"message": message}} if message else {})
-        return self._deliver(operation, body, str(uuid.uuid4()), lambda changed: changed.body)
+        return self._deliver(operation, body, str(uuid.uuid4()), lambda changed: parse(changed.body))
 
     def _deliver(self, operation: str, request: Json, idempotency_key: str | None, parse: Callable[[Changed], T]) -> T:
         """Send a change until its outcome is known, and give what `parse` reads in the response.

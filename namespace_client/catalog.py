@@ -13,11 +13,11 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 
 from namespace_client.access import CatalogAccess
 from namespace_client.audit import RefusedAttempts
-from namespace_client.changes import CatalogChanges
 from namespace_client.connections import Connection, TokenProvider, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.events import CatalogEvent, EventFeed, each_event
+from namespace_client.grant_changes import CatalogGrants
 from namespace_client.history import CatalogHistory, HistoryFilter
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
@@ -39,7 +39,7 @@ _HISTORY_PAGE = 500
 T = TypeVar("T")
 
 
-class Catalog(CatalogChanges):
+class Catalog(CatalogGrants):
     """A catalog server, or a catalog in this process. Thread-safe. Close it, or use it as a context manager.
 
     Made by `Catalog.connect`.

@@ -28,12 +28,21 @@ from namespace_client.errors import (
     CommitRejected,
     InvalidCall,
 )
+from namespace_client.grants import Privileges, granted_on, granted_to, listed
 from namespace_client.leases import EVERY, Intent
 from namespace_client.names import AnyName, absolute, default_namespace
 from namespace_client.read_point import MovingReadPoint, retryable_conflict
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
-from table_data.batch_operations import DELIMITER, BatchOperation, CursorAdvance, TableId, TableOfIntent, TableState
+from table_data.batch_operations import (
+    DELIMITER,
+    BatchOperation,
+    CursorAdvance,
+    PrivilegeChange,
+    TableId,
+    TableOfIntent,
+    TableState,
+)
 from table_data.errors import BaseVersionGone, WorkFailed
 from table_data.pylance_errors import explained
 from table_data.requests.field_paths import dotted
@@ -108,6 +117,7 @@ class StagedTransaction:
         self._tables: dict[tuple[TableId, str | None], TableChanges] = {}
         self._operations: tuple[BatchOperation, ...] = ()
         self._moves: list[CursorAdvance] = []
+        self._grants: list[PrivilegeChange] = []
         self._result: TransactionResult | None = None
         self._intent = Intent(access, self._intended, reason=message)
         self._intent_after = intent_after
@@ -328,6 +338,24 @@ class StagedTransaction:
         self._require_open()
         self._moves.append(CursorAdvance(name, version, expected))
 
+    def grant(
+        self,
+        privileges: Privileges,
+        *,
+        table: AnyName | None = None,
+        namespace: AnyName | None = None,
+        principal: str | None = None,
+        role: str | None = None,
+    ) -> None:
+        """Grant privileges in the same batch: a table that it creates is there for others from its first version on.
+
+        Names are as in `Catalog.grant`. The batch is denied where the caller may not grant them.
+        """
+        self._require_open()
+        on = granted_on(table, namespace, self._namespace, catalog=False)
+        to, given = granted_to(principal, role), tuple(listed(privileges, "privileges"))
+        self._grants.append(PrivilegeChange(on.json, to.json, given))
+
     def mark_read(self, table: TableName, *, branch: str | None = None) -> None:
         """Record that the caller read the table by its own means.
 
@@ -425,7 +453,8 @@ class StagedTransaction:
             assertions, operations = changes.operations(self._message, serializable=self._serializable)
             checks += assertions
             changed += operations
-        return [*checks, *changed, *self._moves] if changed or self._moves else []
+        others: list[BatchOperation] = [*self._moves, *self._grants]
+        return [*checks, *changed, *others] if changed or others else []
 
     def _publish(self) -> TransactionResult:
         if self._operations:

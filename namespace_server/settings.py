@@ -185,8 +185,9 @@ class Settings(BaseSettings):
         "[Tokens](../guide/tokens.md). Each has `issuer` (its URL) and `audience` (a text, or a list of which a token "
         "must be for one). It may have `algorithms` (`RS256` and `ES256`; also `RS384`, `RS512`, `PS256`, `PS384`, "
         "`PS512`, `ES384`, `ES512`), `principal_claim` (`sub`), `principal_prefix` (the issuer and `#`), `roles_claim` "
-        "(a claim, or a list that is the path to one; none), `clock_skew` (60 seconds, at most 600), and `ca` (PEM "
-        "file of the authorities that sign its certificate; those of the system).",
+        "(a claim, or a list that is the path to one; none), `role_prefix` (put before its roles; none), `clock_skew` "
+        "(60 seconds, at most 600), and `ca` (PEM file of the authorities that sign its certificate; those of the "
+        "system).",
     )
     insecure: bool = Field(
         default=False, description="Listen beyond loopback without API keys and without issuers of tokens."

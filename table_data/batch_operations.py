@@ -223,6 +223,23 @@ class IntentEnd:
     intent: str
 
 
+@dataclass(frozen=True, slots=True)
+class PrivilegeChange:
+    """Operation of a batch: grant privileges on an object to a grantee, or revoke them.
+
+    Attributes:
+        on: The object, as a request has it: `{"table": [...]}`, `{"namespace": [...]}` or `{"catalog": true}`.
+        to: The grantee, as a request has it: `{"principal": ...}` or `{"role": ...}`.
+        privileges: The privileges; None to revoke all.
+        granted: Whether they are granted.
+    """
+
+    on: Mapping[str, object]
+    to: Mapping[str, object]
+    privileges: tuple[str, ...] | None
+    granted: bool = True
+
+
 StagedOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange
 """The operations with which work on the rows of one table is committed."""
 
@@ -235,6 +252,7 @@ BatchOperation = (
     | CursorDeletion
     | IntentRegistration
     | IntentEnd
+    | PrivilegeChange
 )
 
 
@@ -267,6 +285,10 @@ def operation_json(operation: BatchOperation) -> Json:
         case TableReturn(table_id, new_id, tombstone):
             returned: Json = {"id": list(table_id), "new_id": list(new_id), "tombstone_id": tombstone}
             return {"undrop_table": {name: value for name, value in returned.items() if value is not None}}
+        case PrivilegeChange(on, to, privileges, granted):
+            change: Json = {"on": dict(on), "to": dict(to)}
+            change |= {} if privileges is None else {"privileges": list(privileges)}
+            return {"grant_privileges" if granted else "revoke_privileges": change}
         case VersionPin() | PinRemoval() | CursorAdvance() | CursorDeletion() | IntentRegistration() | IntentEnd():
             return _need_json(operation)
 

@@ -21,6 +21,7 @@ from namespace_server.cli import (
     doctor,
     following,
     gc,
+    granting,
     history,
     keeping,
     keys,
@@ -92,6 +93,16 @@ _KEPT: tuple[Run, ...] = (
 )
 
 
+_GRANTED: tuple[Run, ...] = (
+    granting.enable_grants,
+    granting.grant,
+    granting.revoke,
+    granting.grants,
+    granting.can,
+    granting.grant_role,
+    granting.revoke_role,
+    granting.roles,
+)
 _FOLLOWED: tuple[Run, ...] = (
     following.events,
     changed_rows.changes,
@@ -112,6 +123,7 @@ _add(_TABLES, catalog_command, *_CATALOG)
 for _group, _name in ((changes.tag_commands, "tag"), (changes.branch_commands, "branch")):
     cli.add_typer(_group, name=_name, rich_help_panel=_TABLES)
 _add("What is kept", catalog_command, *_KEPT)
+_add("Who may do what", catalog_command, *_GRANTED)
 _add("Events", catalog_command, *_FOLLOWED)
 _add(_SERVER, command, catalogs.serve, catalogs.adopt)
 _add(_SERVER, catalog_command, doctor.check)

@@ -124,6 +124,8 @@ class TokenIssuer(BaseModel):
     """What names of its principals begin with; None: the issuer and `#`."""
     roles_claim: _Words = ()
     """The claim that holds the roles, or the path of claims to it; none: roles are not read."""
+    role_prefix: Annotated[str, Field(max_length=200), AfterValidator(_check_printable)] = ""
+    """What is put before the names of its roles, so that they are not those of another issuer."""
     clock_skew: Annotated[int, Field(ge=0, le=600)] = 60
     """Seconds by which the clocks of issuer and server may differ."""
     ca: FilePath | None = None
@@ -156,11 +158,11 @@ class TokenIssuer(BaseModel):
             found = found.split()
         if not isinstance(found, list) or not all(isinstance(role, str) for role in found):
             return None
-        return frozenset(found)
+        return frozenset(self.role_prefix + role for role in found)
 
 
 def check_issuers(issuers: Sequence[TokenIssuer]) -> None:
-    """Raise `ValueError` if a principal of one issuer could be one of another, or one issuer is named twice."""
+    """Raise `ValueError` if a principal or role of one issuer could be one of another, or one is named twice."""
     for place, each in enumerate(issuers):
         for other in issuers[:place]:
             if each.issuer == other.issuer:
@@ -169,4 +171,14 @@ def check_issuers(issuers: Sequence[TokenIssuer]) -> None:
                 raise ValueError(
                     f"{other.issuer}, {each.issuer}: expected a principal_prefix of each that the other one does not "
                     f"begin with, found {other.prefix!r} and {each.prefix!r}"
+                )
+            roles = (each.role_prefix, other.role_prefix)
+            if (
+                each.roles_claim
+                and other.roles_claim
+                and (roles[0].startswith(roles[1]) or roles[1].startswith(roles[0]))
+            ):
+                raise ValueError(
+                    f"{other.issuer}, {each.issuer}: expected a role_prefix of each that the other one does not begin "
+                    f"with, since both name roles; found {other.role_prefix!r} and {each.role_prefix!r}"
                 )

@@ -270,6 +270,10 @@ def test_issuers_of_tokens_come_from_the_file_and_the_environment(
             [{**ISSUER, "principal_prefix": "a"}, {**ISSUER, "issuer": "https://other", "principal_prefix": "ab"}],
             "token_issuers: https://login.example.org, https://other: expected a principal_prefix of each",
         ),
+        (
+            [{**ISSUER, "roles_claim": "a"}, {**ISSUER, "issuer": "https://other", "roles_claim": "b"}],
+            "token_issuers: https://login.example.org, https://other: expected a role_prefix of each",
+        ),
         ("[1", "token_issuers: expected a JSON array"),
     ],
 )

@@ -42,6 +42,7 @@ def test_a_token_of_the_issuer_is_accepted(issuer: Issuer, guard: Any, key: Any,
         ({"principal_claim": "email", "roles_claim": "groups"}, "{url}#ann@example.org", ["a", "b"]),
         ({"roles_claim": ["realm_access", "roles"]}, "{url}#ann", ["c"]),
         ({"roles_claim": "scope"}, "{url}#ann", ["read", "write"]),
+        ({"roles_claim": "groups", "role_prefix": "corp:"}, "{url}#ann", ["corp:a", "corp:b"]),
         ({"roles_claim": "nothing"}, "{url}#ann", []),
     ],
 )

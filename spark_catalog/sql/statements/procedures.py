@@ -12,9 +12,11 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from lance_core.compaction import CompactionOptions
 from namespace_client.results import TransactionResult
 from spark_catalog.sql.access import Access
-from spark_catalog.sql.catalog_requests import check_names, sql_errors
+from spark_catalog.sql.catalog_requests import sql_errors
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace
 from spark_catalog.sql.sessions import Sessions, SqlSession
+from spark_catalog.sql.statements import grants
+from spark_catalog.sql.statements.table_names import parse_names, table_path
 from spark_catalog.version_names import Tag
 from table_data.batch_operations import Json, TableId
 
@@ -86,17 +88,9 @@ def call(access: Access, sessions: Sessions, session: SqlSession, name: str, val
     return {"schema": schema.jsonValue(), "rows": [list(row) for row in rows], "changed": changed}
 
 
-def table_path(text: str) -> TableId:
-    """A table named as `namespace.table`; backticks around names that hold dots."""
-    names = _names(text)
-    if len(names) < 2:
-        raise InvalidStatement(f"table {text!r}: expected namespace.table")
-    return names
-
-
 def _full_name(access: Access, text: str, place: NameScope) -> str:
     """The name of a table with its namespace: that of the session if there is none, and without the catalog."""
-    names = _names(text)
+    names = parse_names(text)
     if len(names) == 1 and place.namespace:
         full = (*place.namespace, *names)
     elif len(names) > 2 and names[0] == place.catalog and not _is_namespace(access, names[:-1]):
@@ -112,27 +106,6 @@ def _is_namespace(access: Access, path: TableId) -> bool:
     except NoSuchNamespace:
         return False
     return True
-
-
-def _names(text: str) -> TableId:
-    names: list[str] = []
-    rest = text
-    while rest:
-        if rest.startswith("`"):
-            name, closing, rest = rest[1:].partition("`")
-            if not closing:
-                raise InvalidStatement(f"table {text!r}: expected a closing backtick")
-        else:
-            name, _, following = rest.partition(".")
-            rest = f".{following}" if _ else ""
-        names.append(name)
-        if rest and not rest.startswith("."):
-            raise InvalidStatement(f"table {text!r}: expected a dot after {name!r}")
-        rest = rest[1:]
-    if not names or not all(names):
-        raise InvalidStatement(f"table {text!r}: expected namespace.table")
-    check_names(names)
-    return tuple(names)
 
 
 # -- transactions
@@ -159,6 +132,25 @@ def _commit(_access: Access, sessions: Sessions, session: SqlSession, _values: J
 def _rollback(_access: Access, sessions: Sessions, session: SqlSession, _values: Json) -> Sequence[Row]:
     sessions.rollback(session)
     return []
+
+
+# -- grants
+
+
+def _changing(call: grants.Call) -> Callable[[Access, Sessions, SqlSession, Json], Sequence[Row]]:
+    def run(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
+        sessions.refuse_inside(session, call.__name__)
+        return call(access, values)
+
+    return run
+
+
+def _grants(access: Access, _sessions: Sessions, _session: SqlSession, values: Json) -> Sequence[Row]:
+    return grants.grants(access, values)
+
+
+def _can(access: Access, _sessions: Sessions, _session: SqlSession, values: Json) -> Sequence[Row]:
+    return grants.can(access, values)
 
 
 # -- tables
@@ -252,6 +244,16 @@ def _dropped(access: Access, _sessions: Sessions, _session: SqlSession, _values:
 
 
 _TABLE = Parameter("table", "string", "namespace.table")
+_ON = (
+    Parameter("table", "string", "namespace.table that is meant, with NULL for the two below", "NULL"),
+    Parameter("namespace", "string", "namespace that is meant, and all in it", "NULL"),
+    Parameter("on_catalog", "boolean", "whether the catalog is meant, and all in it", "false"),
+)
+_TO = (
+    Parameter("principal", "string", "principal that is meant", "NULL"),
+    Parameter("role", "string", "role that is meant, in place of a principal", "NULL"),
+)
+_CHANGED: tuple[tuple[str, Kind], ...] = (("changed", "boolean"), ("privileges", "string"))
 
 _ALL = (
     Procedure(
@@ -331,6 +333,52 @@ _ALL = (
         ),
         (("tag", "string"), ("version", "long")),
         _create_tag,
+    ),
+    Procedure(
+        "grant",
+        "Grant privileges on an object, and on all in it.",
+        (Parameter("privileges", "string", "names with commas between: read, write"), *_TO, *_ON),
+        _CHANGED,
+        _changing(grants.grant),
+    ),
+    Procedure(
+        "revoke",
+        "Revoke privileges that were granted on an object itself.",
+        (Parameter("privileges", "string", "names with commas between, NULL for all"), *_TO, *_ON),
+        _CHANGED,
+        _changing(grants.revoke),
+    ),
+    Procedure(
+        "grant_role",
+        "Give a role to a principal, or to another role.",
+        (Parameter("name", "string", "role that is given"), *_TO),
+        (("changed", "boolean"),),
+        _changing(grants.grant_role),
+    ),
+    Procedure(
+        "revoke_role",
+        "Take a role from a principal or a role.",
+        (Parameter("name", "string", "role that is taken"), *_TO),
+        (("changed", "boolean"),),
+        _changing(grants.revoke_role),
+    ),
+    Procedure(
+        "grants",
+        "List the grants that the caller may see: all, or those to one grantee.",
+        _TO,
+        (("on", "string"), ("to", "string"), ("privileges", "string"), ("by", "string"), ("timestamp_millis", "long")),
+        _grants,
+    ),
+    Procedure(
+        "can",
+        "Tell whether a privilege is held, and by which grant.",
+        (
+            Parameter("privilege", "string", "name of the privilege"),
+            *_ON,
+            Parameter("principal", "string", "principal that is meant, the caller if NULL", "NULL"),
+        ),
+        (("allowed", "boolean"), ("reason", "string")),
+        _can,
     ),
     Procedure("drop_tag", "Remove a tag.", (_TABLE, Parameter("tag", "string", "name of the tag")), (), _drop_tag),
     Procedure(
