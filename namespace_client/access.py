@@ -535,7 +535,7 @@ class CatalogAccess:
 
         return self._deliver("batch_commit_tables", batch_request(operations, message), idempotency_key, parse)
 
-    def read(self, operation: str, request: Json, parse: Callable[[Json], T]) -> T:
+    def asked(self, operation: str, request: Json, parse: Callable[[Json], T]) -> T:
         """Send a read, and give what `parse` reads in the response.
 
         Raises `CommitRejected` if the catalog refused it, `CatalogUnreachable` if it did not respond, or with fields

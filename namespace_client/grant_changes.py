@@ -26,8 +26,8 @@ class CatalogGrants(CatalogChanges):
     Privileges are `see`, `read`, `write`, `alter`, `create`, `drop`, `reference`, `maintain`, `grant` and `own`. A
     catalog in this process is changed as its operator, who is not judged.
 
-    Every method raises as those of `CatalogChanges` do, and `InvalidCall` where not exactly one is named. Denied is a
-    `CommitRejected` with code 15.
+    Every method raises as those of `CatalogChanges` do, and `InvalidCall` where not exactly one is named. What
+    is denied raises `AccessRefused`.
     """
 
     def enable_grants(
@@ -144,7 +144,7 @@ class CatalogGrants(CatalogChanges):
         }
         request |= {} if principal is None else {"principal": principal}
         request |= {} if roles is None else {"roles": listed(roles, "roles")}
-        return self.access.read("check_privilege", request, PrivilegeCheck.of)
+        return self.access.asked("check_privilege", request, PrivilegeCheck.of)
 
     def _on(self, table: AnyName | None, namespace: AnyName | None, *, catalog: bool) -> GrantedOn:
         return granted_on(table, namespace, self._namespace, catalog=catalog)

@@ -142,11 +142,11 @@ class GrantList:
 
     @classmethod
     def read(cls, access: CatalogAccess, request: Json) -> GrantList:
-        """All pages of what a request asks for. Raises as `CatalogAccess.read`."""
+        """All pages of what a request asks for. Raises as `CatalogAccess.asked`."""
         grants: list[CatalogGrant] = []
         roles: list[RoleHolder] = []
         while True:
-            page, token = access.read("list_grants", request, cls._page)
+            page, token = access.asked("list_grants", request, cls._page)
             grants += page.grants
             roles += page.roles
             if not token:

@@ -48,7 +48,7 @@ def enable_grants(
     take_root(context, arguments, ())
     if not to and not to_role:
         raise refusal("expected --to or --to-role, to name who owns the catalog from then on; found neither")
-    with connected(context) as catalog:
+    with connected(context, new=True) as catalog:
         catalog.enable_grants(principals=to or (), roles=to_role or (), message=message)
     owners = [f"principal {name}" for name in to or ()] + [f"role {name}" for name in to_role or ()]
     say(context, f"grants are in force; the catalog is owned by {', '.join(owners)}", owners=owners)

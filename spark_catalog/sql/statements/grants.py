@@ -81,7 +81,7 @@ def can(access: Access, values: Json) -> Sequence[Row]:
     asked: Json = {"privilege": values["privilege"], "on": _on(values).json}
     asked |= {} if values["principal"] is None else {"principal": values["principal"]}
     with sql_errors():
-        found = access.server.read("check_privilege", asked, PrivilegeCheck.of)
+        found = access.server.asked("check_privilege", asked, PrivilegeCheck.of)
     return [[found.allowed, found.reason]]
 
 
