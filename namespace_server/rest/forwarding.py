@@ -96,7 +96,7 @@ _NOT_SENT: Final = (ClientConnectorError, ConnectionTimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PeerRequest:
     """A request to another server."""
 
     url: URL
@@ -191,7 +191,7 @@ class Forwarding:
         return handed
 
     async def _forward(
-        self, peer: Peer, asked: _Asked, before: ForwardingResult
+        self, peer: Peer, asked: _PeerRequest, before: ForwardingResult
     ) -> tuple[ForwardingOutcome, ForwardingResult]:
         if peer != self._genuine and not await self._lives(peer):
             self._avoid(peer, "no proof of the common secret")
@@ -218,7 +218,7 @@ class Forwarding:
         self._peers.saw(peer)
         return "answered", replace(before, answer=answer)
 
-    def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _Asked:
+    def _request(self, peer: Peer, scope: Scope, body: bytes, caller: Caller) -> _PeerRequest:
         """The request to send. Raises `UnicodeDecodeError` for a header in another encoding than UTF-8."""
         target: bytes = scope["raw_path"]
         if scope["query_string"]:
@@ -228,9 +228,9 @@ class Forwarding:
         own = {FORWARDED_TO.decode(): peer.instance, IDEMPOTENCY_KEY.decode(): caller.idempotency_key or ""}
         if caller.origin is not None:
             own[HANDED_ORIGIN.decode()] = write_origin(caller.origin, self._secret, peer.instance)
-        return _Asked(URL(peer.url + quote(target, safe=_ASCII), encoded=True), {**kept, **own}, body)
+        return _PeerRequest(URL(peer.url + quote(target, safe=_ASCII), encoded=True), {**kept, **own}, body)
 
-    async def _ask(self, peer: Peer, asked: _Asked) -> Response:
+    async def _ask(self, peer: Peer, asked: _PeerRequest) -> Response:
         """Send a request, and wait for the answer while the server lives. Raises as `_send`, `TimeoutError`."""
         answering = asyncio.create_task(self._send(peer, asked))
         try:
@@ -241,7 +241,7 @@ class Forwarding:
         finally:
             answering.cancel()
 
-    async def _send(self, peer: Peer, asked: _Asked) -> Response:
+    async def _send(self, peer: Peer, asked: _PeerRequest) -> Response:
         async with self._session().post(
             asked.url,
             data=asked.body,

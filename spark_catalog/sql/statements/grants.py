@@ -25,7 +25,7 @@ from table_data.batch_operations import Json
 Row = list[Any]
 
 
-class Call(Protocol):
+class GrantProcedure(Protocol):
     """A procedure that changes grants."""
 
     __name__: str

@@ -137,7 +137,7 @@ def _rollback(_access: Access, sessions: Sessions, session: SqlSession, _values:
 # -- grants
 
 
-def _changing(call: grants.Call) -> Callable[[Access, Sessions, SqlSession, Json], Sequence[Row]]:
+def _changing(call: grants.GrantProcedure) -> Callable[[Access, Sessions, SqlSession, Json], Sequence[Row]]:
     def run(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
         sessions.refuse_inside(session, call.__name__)
         return call(access, values)

@@ -61,7 +61,7 @@ def test_procedures_change_grants(new_session: NewSession, guarded: str) -> None
     [made] = ada.sql("CALL lance.system.grant_role('team', principal => 'ben')").collect()
     assert made.changed
     ben.sql("INSERT INTO lance.guarded.runs VALUES (4)")
-    with pytest.raises(IllegalArgumentException, match="permission denied.*expected drop"):
+    with pytest.raises(IllegalArgumentException, match=r"permission denied.*expected drop"):
         ben.sql("DROP TABLE lance.guarded.runs")
     [told] = ben.sql("CALL lance.system.can('write', table => 'guarded.runs')").collect()
     assert told.allowed
@@ -72,7 +72,7 @@ def test_procedures_change_grants(new_session: NewSession, guarded: str) -> None
     ]
     [made] = ada.sql("CALL lance.system.revoke('write', role => 'team', namespace => 'guarded')").collect()
     assert made.privileges == "read"
-    with pytest.raises(IllegalArgumentException, match="permission denied.*expected write"):
+    with pytest.raises(IllegalArgumentException, match=r"permission denied.*expected write"):
         ben.sql("INSERT INTO lance.guarded.runs VALUES (5)")
     assert ben.table("lance.guarded.runs").count() >= 3
     [made] = ada.sql("CALL lance.system.revoke_role('team', principal => 'ben')").collect()
