@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final
 
 import typer
 
-from namespace_server.cli.command import ExitStatus, refusal
+from namespace_server.cli.command import refusal
 from namespace_server.cli.connection import connected
 
+_WAIT: Final = 2
+"""Seconds of one request for events: a signal is seen after that."""
 _KINDS: Final = ("committed", "adopted", "unmanaged", "housekeeping")
 
 
@@ -67,6 +71,7 @@ def deliver(
     that is delivered twice, as after a crash, has the same webhook-id. Signatures are those of Standard Webhooks.
     """
     from namespace_client import EventsGone
+    from namespace_client.events import EventFeed
     from namespace_server.cli.webhooks.delivery import DeadLetters, Delivery, ReceiverGone
     from namespace_server.cli.webhooks.receivers import Receiver
     from namespace_server.cli.webhooks.signatures import Signer, read_secrets
@@ -74,18 +79,35 @@ def deliver(
     signer = Signer(read_secrets(secret_file))
     letters = None if dead_letters is None else DeadLetters(dead_letters, tries)
     receiver = Receiver(target, allow_private=allow_private, ca=receiver_ca, timeout=timeout)
-    with closing(receiver), connected(context) as catalog, _ending_on_sigterm():
-        delivery = Delivery(receiver, signer, letters, longest_pause, lambda line: typer.echo(line, err=True))
-        events = catalog.events(cursor=cursor, follow=not once, kinds=kind or _KINDS)
+    with closing(receiver), connected(context) as catalog, _ended_by_signals() as ended:
+
+        def pause(seconds: float) -> None:
+            if ended.wait(seconds):
+                raise _Ended
+
+        say = partial(typer.echo, err=True)
+        delivery = Delivery(receiver, signer, letters, longest_pause, say, pause)
+        feed = EventFeed(catalog.access, cursor=cursor, follow=not once, kinds=kind or _KINDS, wait=_WAIT, pause=pause)
         try:
-            with closing(events):  # type: ignore[type-var]
-                for event in events:
+            while not ended.is_set() and (page := feed.page()) is not None:
+                for event in page:
                     is_taken = delivery.deliver(event.cloud_event)
                     _say(context, event.version, is_taken)
+                    feed.done(event)
+                    if ended.is_set():
+                        break
+        except _Ended:
+            pass
         except ReceiverGone as error:
+            feed.leave()
             raise refusal(f"{error}; cursor {cursor} stays where it is") from error
         except EventsGone as error:
             raise refusal(f"cursor {cursor}: {error}") from error
+        feed.close()
+
+
+class _Ended(Exception):
+    """A signal has ended a pause."""
 
 
 def _say(context: typer.Context, version: int, is_taken: bool) -> None:
@@ -96,14 +118,20 @@ def _say(context: typer.Context, version: int, is_taken: bool) -> None:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Within the block SIGTERM ends the command, once the cursor is behind what was taken."""
+def _ended_by_signals() -> Iterator[threading.Event]:
+    """Set by SIGTERM and SIGINT within the block: the command ends after the delivery under way.
+
+    Nothing is raised in the midst of other work, which may be a commit. A second SIGINT ends the command at once.
+    """
+    ended = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> Any:
-        raise typer.Exit(ExitStatus.DONE)
+        ended.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    previous = signal.signal(signal.SIGTERM, end)
+    previous = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        yield ended
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
