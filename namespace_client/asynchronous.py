@@ -290,6 +290,14 @@ async def _blobs(
         yield value
 
 
+async def _changes(self: _Threaded[Any], table: AnyName, **named: Any) -> AsyncIterator[pa.RecordBatch]:
+    """See `CatalogReads.changes`, whose arguments these are. For use in an `async for` statement."""
+    reader = await self._call(self._blocking.changes, table, **named)
+    while (batch := await self._call(_next_batch, reader)) is not None:
+        yield batch
+
+
+update_wrapper(_changes, CatalogReads.changes)
 update_wrapper(_blob, CatalogReads.blob)
 update_wrapper(_blobs, CatalogReads.blobs)
 
@@ -303,7 +311,7 @@ class AsyncCatalogView(_Threaded[CatalogView]):
     read = _threaded(CatalogView.read)
     search = _threaded(CatalogView.search)
     dataset = _threaded(CatalogView.dataset)
-    blob, blobs = _blob, _blobs
+    blob, blobs, changes = _blob, _blobs, _changes
     datasets = _threaded(CatalogView.datasets)
 
     @property
@@ -345,7 +353,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     read = _threaded(Catalog.read)
     search = _threaded(Catalog.search)
     dataset = _threaded(Catalog.dataset)
-    blob, blobs = _blob, _blobs
+    blob, blobs, changes = _blob, _blobs, _changes
     datasets = _threaded(Catalog.datasets)
     create_namespace = _threaded(Catalog.create_namespace)
     ensure_namespace = _threaded(Catalog.ensure_namespace)
@@ -412,23 +420,6 @@ class AsyncCatalog(_Threaded[Catalog]):
             await self._call(feed.leave)
             raise
         await self._call(feed.close)
-
-    async def changes(
-        self,
-        table: AnyName,
-        *,
-        since: int | None = None,
-        cursor: str | None = None,
-        to: int | None = None,
-        branch: str | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> AsyncIterator[pa.RecordBatch]:
-        """See `Catalog.changes`. For use in an `async for` statement. There may be no batch."""
-        reader = await self._call(
-            self._blocking.changes, table, since=since, cursor=cursor, to=to, branch=branch, columns=columns
-        )
-        while (batch := await self._call(_next_batch, reader)) is not None:
-            yield batch
 
     def keeping(self, version: int | None = None, *, reason: str | None = None) -> AsyncLease[PinnedVersion]:
         """See `Catalog.keeping`."""
