@@ -49,6 +49,7 @@ from namespace_server.directory.model.operations import (
     DropTable,
     EndIntent,
     IntendedTable,
+    Operation,
     RegisterIntent,
     RegisterTable,
     RemovePin,
@@ -172,6 +173,30 @@ def test_what_is_hidden_among_dropped_tables_is_as_what_was_never_there(team: Gu
     seen = team.verdict(BOB, UndropTable(T, T))
     assert isinstance(seen, AccessDenied)
     assert [each["privilege"] for each in seen.failures] == ["own"]
+
+
+def test_nothing_is_read_for_a_hidden_dropped_table_that_is_not_for_one_that_was_never_there(team: Guarded) -> None:
+    team.send(ALICE, CreateNamespace(("g", "n"), {}, CreateMode.CREATE))
+    team.send(ALICE, DeclareTable(("g", "n", "u"), "00000012_g$n$u", {}))
+    team.send(ALICE, DropTable(T))
+    team.send(ALICE, DropNamespace(("g", "n"), skip_missing=False, cascade=True))
+
+    def cost(*operations: Operation) -> dict[str, int]:
+        store = CountingStore(LocalStore(team.root, "none"))
+        fresh = team.again(store)
+        with store.measure() as measured:
+            assert isinstance(fresh.verdict(BOB, *operations), TableNotFoundError | NamespaceNotFoundError)
+        return dict(measured.by_verb)
+
+    assert cost(UndropTable(T, T)) == cost(UndropTable(("g", "z"), T))
+    assert cost(UndropNamespace(("g", "n"))) == cost(UndropNamespace(("g", "z")))
+    for number in range(120):  # more than a tombstone names
+        team.grant(G, principal(f"p{number}"), READ)
+    team.send(OPERATOR, DeclareTable(T, "00000013_g$t", {}))
+    team.grant(T, principal("bob"), OWN)
+    team.send(OPERATOR, DropTable(T))
+    team.send(BOB, UndropTable(T, T))
+    assert team.owner(T) == ["bob"]
 
 
 def test_grants_on_a_namespace_end_with_it_and_with_what_is_in_it(team: Guarded) -> None:

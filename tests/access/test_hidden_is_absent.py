@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import httpx
@@ -163,3 +164,82 @@ class TestSeenAndNotRead:
     def test_changes(self, carl: Caller, route: str) -> None:
         found = carl.post(f"/v1/table/a$open/{route}", CHANGES[route])
         assert (found.status_code, found.json()["code"]) == (403, 15), found.text
+
+
+class TestOperationsOfTwoNames:
+    """An operation that names two objects says of a hidden one what it says of one that is not there."""
+
+    @pytest.mark.parametrize("into", ["a", "absent"])
+    def test_a_rename(self, bob: Caller, into: str) -> None:
+        body = {"new_table_name": "new", "new_namespace_id": [into]}
+        found = bob.post(f"/v1/table/a${HIDDEN}/rename", body)
+        same(found, bob.post(f"/v1/table/a${ABSENT}/rename", body))
+        assert (found.status_code, found.json()["code"]) == (404, 4), found.text
+
+    @pytest.mark.parametrize("version", [0, 1, 99])
+    def test_an_intent_for_a_location(self, team: Team, bob: Caller, version: int) -> None:
+        """Where nothing lies a new table may be made."""
+        location = team.caller(ADMIN).post(f"/v1/table/a${HIDDEN}/describe").json()["location"]
+        nowhere = location.replace(HIDDEN, ABSENT)
+
+        def asked(name: str, location: str) -> tuple[int, str]:
+            table = {"id": ["a", name], "location": location, **({"read_version": version} if version else {})}
+            answer = bob.post("/v1/catalog/intents", {"intent_id": str(uuid.uuid4()), "tables": [table]})
+            return answer.status_code, answer.json().get("error", "").replace(HIDDEN, ABSENT)
+
+        for name in ("open", HIDDEN, "new"):
+            assert asked(name, location) == asked(ABSENT if name == HIDDEN else name, nowhere)
+        assert asked("open", location)[0] == (404 if version else 200)
+
+
+class TestThePast:
+    """What is hidden today is not told of as it was at an earlier catalog version."""
+
+    def test_properties_of_a_namespace_of_the_same_name(self, team: Team) -> None:
+        admin, ann = team.caller(ADMIN), team.caller("ann")
+        assert admin.post("/v1/namespace/again/create", {"properties": {"k": "former"}}).status_code == 200
+        then = {"x-lance-catalog-version": admin.get("/v1/catalog").headers["x-lance-catalog-version"]}
+        assert admin.post("/v1/namespace/again/drop").status_code == 200
+        put_rows(team.root, [granted("catalog", "", "ann", "create")])
+        try:
+            assert ann.post("/v1/namespace/again/create", {"properties": {"k": "now"}}).status_code == 200
+            assert ann.post("/v1/namespace/again/describe").json() == {"properties": {"k": "now"}}
+            assert ann.post("/v1/namespace/again/describe", headers=then).json() == {"properties": {}}
+            assert admin.post("/v1/namespace/again/describe", headers=then).json() == {"properties": {"k": "former"}}
+        finally:
+            put_rows(team.root, [], remove=[granted("catalog", "", "ann", "create").object_id])
+
+    def test_grants_that_were_revoked(self, team: Team, bob: Caller) -> None:
+        admin = team.caller(ADMIN)
+        change = {"on": {"table": ["a", HIDDEN]}, "to": {"role": "everyone"}}
+        assert admin.post("/v1/catalog/grants", {"grants": [{**change, "privileges": ["read"]}]}).status_code == 200
+        then = {"x-lance-catalog-version": admin.get("/v1/catalog").headers["x-lance-catalog-version"]}
+        question = {"privilege": "read", "on": change["on"]}
+        assert HIDDEN in bob.get("/v1/catalog/grants").text
+        assert bob.post("/v1/catalog/can", question).json()["allowed"]
+        assert admin.post("/v1/catalog/grants", {"revokes": [change]}).status_code == 200
+        assert HIDDEN not in bob.get("/v1/catalog/grants", then).text
+        assert not bob.post("/v1/catalog/can", question, then).json()["allowed"]
+        assert HIDDEN in admin.get("/v1/catalog/grants", then).text
+
+
+class TestBatchesOfOthers:
+    @pytest.mark.parametrize("hidden", ["grant_role", "declare_table", "pin_catalog_version"])
+    def test_the_message_of_one_that_did_more(self, team: Team, bob: Caller, hidden: str) -> None:
+        """It is told to who sees all of it: operations that are no version of a table may be hidden."""
+        admin = team.caller(ADMIN)
+        asked = {
+            "grant_role": {"role": f"r{HIDDEN}", "to": {"principal": "nobody"}},
+            "declare_table": {"id": ["a", f"{HIDDEN}_beside"]},
+            "pin_catalog_version": {"name": HIDDEN},
+        }
+        for more in ([], [{hidden: asked[hidden]}]):
+            staged = admin.post("/v1/table/a$open/stage?mode=append", ROWS).json()["operations"]
+            body = {"operations": [*more, *staged], "context": {"message": "of the batch"}}
+            made = admin.post("/v1/table/batch-commit", body)
+            assert made.status_code == 200, made.text
+            path = f"/v1/transaction/{made.json()['transaction_id']}/describe"
+            told = bob.post(path).json()["properties"]
+            assert "open" in told["versions"]
+            assert ("message" in told, "operation" in told) == (not more, not more)
+            assert admin.post(path).json()["properties"]["message"] == "of the batch"

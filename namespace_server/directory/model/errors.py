@@ -42,6 +42,7 @@ from lance_namespace.errors import (
     ServiceUnavailableError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    TableVersionNotFoundError,
     UnsupportedOperationError,
 )
 
@@ -114,6 +115,12 @@ class ConflictDetail:
             "hint": self.hint,
             "kind": self.kind,
         }
+
+
+def version_not_kept(table_id: ObjectId, location: str, branch: str | None, version: int) -> TableVersionNotFoundError:
+    """The error for an intent to read a version that is not there."""
+    place = "" if branch is None else f" of branch {branch}"
+    return TableVersionNotFoundError(f"table {join(table_id)} at {location} has no version {version}{place} to be kept")
 
 
 def table_not_found(table_id: ObjectId) -> TableNotFoundError:

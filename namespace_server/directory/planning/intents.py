@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from lance_namespace.errors import TableVersionNotFoundError
-
 from namespace_server.directory.model.collector_rows import IntendedChain, IntentEntry
-from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.errors import version_not_kept
 from namespace_server.directory.model.operations import EndIntent, IntendedTable, RegisterIntent
 from namespace_server.directory.model.results import OperationResult, intent_json
 from namespace_server.directory.planning.plan_builder import PlanBuilder
@@ -66,7 +64,4 @@ def _require_version(builder: PlanBuilder, table: IntendedTable, location: str) 
     holder = builder.work.table_at(location)
     row = None if holder is None else builder.work.version_entry(holder, table.branch, table.read_version)
     if row is None:
-        branch = "" if table.branch is None else f" of branch {table.branch}"
-        raise TableVersionNotFoundError(
-            f"table {join(table.id)} at {location} has no version {table.read_version}{branch} to be kept"
-        )
+        raise version_not_kept(table.id, location, table.branch, table.read_version)

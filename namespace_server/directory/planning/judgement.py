@@ -25,12 +25,14 @@ from namespace_server.access.grants import GrantEntry, Kind
 from namespace_server.access.policy import AccessPolicy
 from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.attempts import Authorization, with_authorizations
+from namespace_server.directory.model.entries import DROPPED, RecordEntry
 from namespace_server.directory.model.errors import (
     namespace_exists,
     namespace_not_found,
     parent_not_found,
     table_exists,
     table_not_found,
+    version_not_kept,
 )
 from namespace_server.directory.model.grant_operations import (
     EnableGrants,
@@ -74,6 +76,7 @@ from namespace_server.directory.model.operations import (
 )
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.dropped_grants import had_grants
 from namespace_server.directory.planning.plan_builder import DroppedTables, Finding, StagedManifest
 
 SEE, READ, WRITE, ALTER = Privilege.SEE, Privilege.READ, Privilege.WRITE, Privilege.ALTER
@@ -194,8 +197,8 @@ class Judge:
                 return self._drop_namespace(operation)
             case RenameTable():
                 is_inside = operation.id[:-1] == operation.new_id[:-1]
-                self._table(operation.id, (DROP,) if is_inside else (OWN,))
-                self._creation_in(operation.new_id)
+                if self._table(operation.id, (DROP,) if is_inside else (OWN,)):
+                    self._creation_in(operation.new_id)
             case UndropTable() | UndropNamespace():
                 self._undrop(operation, finding)
             case SetPin() | RemovePin() | AdvanceCursor() | DeleteCursor() | RegisterIntent() | EndIntent():
@@ -356,28 +359,51 @@ class Judge:
     def _undrop(self, operation: UndropTable | UndropNamespace, finding: Finding | None) -> None:
         """Who owned what was dropped may bring it back: under a new name, or above new names, it may come into others'.
 
-        Ownership of namespaces above counts if they are those of then.
+        Ownership of namespaces above counts if they are those of then. To read the catalog version of then takes time,
+        so it is not read for callers who are known to have seen nothing of that name.
         """
-        if not isinstance(finding, DroppedTables):
-            return
         old, new = operation.id, operation.id if isinstance(operation, UndropNamespace) else operation.new_id
         kind: Kind = "namespace" if isinstance(operation, UndropNamespace) else "table"
+        if finding is None and not self._may_have_seen(old):
+            raise self._never_dropped(kind, old)
+        if not isinstance(finding, DroppedTables):
+            return
         grants = finding.grants if isinstance(operation, UndropNamespace) else finding.tables[0].grants
         record = self.judged(()).record(finding.tables[0].tombstone)
         version = 0 if record is None else record.catalog_version
         owns, sees = (self._had(privilege, old, version, grants) for privilege in (OWN, SEE))
         if not sees:
-            place = f"{kind} {join(old)} cannot come back"
-            absent: LanceNamespaceError
-            if kind == "table":
-                absent = TableNotFoundError(f"{place}: none of that name was dropped, or its files were removed")
-            else:
-                text = f"{place}: none of that name was dropped with tables, or their files are gone"
-                absent = NamespaceNotFoundError(text)
-            raise self._hidden(absent, kind, old)
+            raise self._never_dropped(kind, old)
         reason = "own at the time of the drop" if owns else "it was not owned when it was dropped"
         self._checks.append(Authorization(OWN, owns, reason, kind, old, self._index))
         self._creation_in(new)
+
+    def _never_dropped(self, kind: Kind, old: ObjectId) -> LanceNamespaceError:
+        place = f"{kind} {join(old)} cannot come back"
+        absent: LanceNamespaceError
+        if kind == "table":
+            absent = TableNotFoundError(f"{place}: none of that name was dropped, or its files were removed")
+        else:
+            text = f"{place}: none of that name was dropped with tables, or their files are gone"
+            absent = NamespaceNotFoundError(text)
+        return self._hidden(absent, kind, old)
+
+    def _may_have_seen(self, old: ObjectId) -> bool:
+        """Whether something dropped has this name, or is below it, of which the subject may have known."""
+        catalog, policy = self.judged(()), self._policy(())
+        grantees = policy.grantees(self.subject)
+
+        def was_told(record: RecordEntry, table_id: ObjectId) -> bool:
+            version = record.catalog_version
+            return had_grants(record, grantees) or policy.allowed_at(self.subject, SEE, table_id, version)
+
+        return any(
+            was_told(record, party.table_id)
+            for record in catalog.records()
+            if record.state == DROPPED
+            for party in record.participants
+            if party.table_id[: len(old)] == old
+        )
 
     def _had(self, privilege: Privilege, object_id: ObjectId, version: int, grants: Iterable[GrantEntry]) -> bool:
         """Whether the subject had a privilege on an object when it was dropped, by grants on it or above it."""
@@ -431,11 +457,21 @@ class Judge:
             self._checks.append(Authorization(SEE, False, reason, "catalog", (), self._index))
 
     def _intended(self, operation: RegisterIntent) -> None:
+        """A location may be that of a table to come: one that may not be seen, of that id or there, is not there."""
         for table in operation.tables:
-            lies_at = None if table.location is None else self.judged(()).table_at(table.location)
-            for object_id in {table.id, lies_at or table.id}:
+            location, named = table.location, {table.id}
+            if location is not None:
+                lies_at = self.judged(()).table_at(location)
+                if lies_at is not None and table.read_version and not self._sees(lies_at):
+                    error = version_not_kept(table.id, location, table.branch, table.read_version)
+                    raise self._hidden(error, "table", lies_at)
+                named = {each for each in (table.id, lies_at) if each is not None and self._sees(each)}
+            for object_id in named:
                 if self._table(object_id, ()):
                     self._check_any("table", object_id, (READ, WRITE))
+
+    def _sees(self, object_id: ObjectId) -> bool:
+        return self._policy(object_id).allows(self.subject, SEE, object_id)
 
     def _notes(self, operation: AlterBatch) -> None:
         record = self.judged(()).record(operation.batch_uuid)

@@ -43,6 +43,7 @@ from namespace_server.directory.model.overlay import NO_CHANGES, Overlay
 from namespace_server.directory.model.results import OperationResult, table_version_json
 from namespace_server.directory.model.retention import DROPPED_WINDOW, read_window, stated
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.dropped_grants import grantees_property
 from namespace_server.directory.planning.planning_context import PlanningContext
 from namespace_server.outcomes import with_nothing_done
 
@@ -293,7 +294,11 @@ class PlanBuilder:
                     for table, head in heads
                 ),
                 catalog_version=self.base.version,
-                properties={**(PURGE if purge else NO_PROPERTIES), **({DROPPED_WINDOW: window} if window else {})},
+                properties={
+                    **(PURGE if purge else NO_PROPERTIES),
+                    **({DROPPED_WINDOW: window} if window else {}),
+                    **grantees_property(self.work.policy, chunk),
+                },
             )
             self._tombstones += 1
             self.change([tombstone])

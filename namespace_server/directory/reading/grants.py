@@ -100,6 +100,8 @@ def check_privilege(context: ReadContext, request: Request) -> Body:
             ),
             [Authorization(Privilege.GRANT, False, reason, kind, on)],
         )
+    if context.sight is not None and not context.sight.allows(Privilege.SEE, on):
+        policy = context.sight.policy  # what is hidden today was never there
     decision = policy.judge(asked, privilege, on)
     return {"allowed": decision.allowed, "reason": decision.reason, "in_force": True}
 
@@ -119,7 +121,8 @@ def _visible(
     owns = sight.allows(Privilege.OWN, ())
 
     def sees(entry: GrantEntry) -> bool:
-        return entry.to in mine or sight.allowed_at(Privilege.GRANT, entry.on, version)
+        is_own = entry.to in mine and sight.allowed_at(Privilege.SEE, entry.on, version)
+        return is_own or sight.allowed_at(Privilege.GRANT, entry.on, version)
 
     def sees_role(entry: MembershipEntry) -> bool:
         return owns or entry.to in mine

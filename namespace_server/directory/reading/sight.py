@@ -28,6 +28,7 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.operations import CommitTransaction, CreateBranch, CreateTableVersion
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import Children
@@ -35,6 +36,8 @@ from namespace_server.outcomes import with_nothing_done
 
 E = TypeVar("E", bound=Exception)
 
+_MAKE_VERSIONS: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name})
+"""The operations that each have a participant in the record of their batch, which tells of others by name alone."""
 _WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
 """Who has one of these on a table writes files below it."""
 
@@ -263,13 +266,14 @@ class VisibleSnapshot(CatalogSnapshot):
         return self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
 
     def _shown(self, record: RecordEntry) -> RecordEntry | None:
-        """What may be seen of a record: the tables, and the rest if all of these may be seen; None: nothing."""
+        """What may be seen of a record: the tables, and the rest if that is all of the batch; None: nothing."""
         sight = self._sight
         if sight.reads_all:
             return record
         found = (self._shown_party(record, party) for party in record.participants)
         parties = tuple(party for party in found if party is not None)
-        if sight.owns(record.principal) or (parties and len(parties) == len(record.participants)):
+        is_all_of_it = not record.is_batch or _MAKE_VERSIONS.issuperset(record.operation.split(","))
+        if sight.owns(record.principal) or (parties and len(parties) == len(record.participants) and is_all_of_it):
             return replace(record, participants=parties)
         if not parties:
             return None
@@ -313,6 +317,13 @@ class EarlierVisibleSnapshot(VisibleSnapshot):
         if living is not None:
             return sight.allows(privilege, living)
         return sight.allowed_at(privilege, table_id, self.version)
+
+    def namespace(self, namespace_id: ObjectId) -> NamespaceEntry | None:
+        """The namespace, with the properties that it had if it is the one that the caller may see today."""
+        found = super().namespace(namespace_id)
+        if found is None or self._sight.allowed_at(Privilege.SEE, namespace_id, self.version):
+            return found
+        return NamespaceEntry(namespace_id)
 
     def _children(self, namespace_id: ObjectId) -> Children | VisibleNames:  # type: ignore[override]
         """The names directly below that may be seen; all are looked at, since they were others than today."""
