@@ -51,6 +51,7 @@ def _of_table(*privileges: Privilege) -> Requirement:
 _READ: Final = _of_table(Privilege.READ)
 _READ_AND_WRITE: Final = _of_table(Privilege.READ, Privilege.WRITE)  # a filter tells which rows there are
 _ALTER: Final = _of_table(Privilege.ALTER)
+_READ_AND_ALTER: Final = _of_table(Privilege.READ, Privilege.ALTER)  # an expression that fails tells a value
 _MAINTAIN: Final = _of_table(Privilege.MAINTAIN)
 _REFERENCE: Final = _of_table(Privilege.REFERENCE)
 _AUDIT: Final = Requirement("granted", frozenset({Privilege.GRANT}), "catalog")  # or named in `audit_readers`
@@ -106,8 +107,8 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "drop_table_index": _MAINTAIN,
     "update_table_schema_metadata": _ALTER,
     "update_field_metadata": _ALTER,
-    "alter_table_add_columns": _ALTER,
-    "alter_table_alter_columns": _ALTER,
+    "alter_table_add_columns": _READ_AND_ALTER,
+    "alter_table_alter_columns": _READ_AND_ALTER,
     "alter_table_drop_columns": _ALTER,
     # -- changes of the catalog
     "declare_table": PLANNED,

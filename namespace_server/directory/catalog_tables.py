@@ -195,6 +195,10 @@ class CatalogTables:
         return None if replayed is None else kept_answer(self._catalog, replayed, snapshot)
 
 
+_READS_FILES: Final = frozenset({Privilege.READ, Privilege.MAINTAIN})
+"""What needs one of these reads the files of a version; an index has values of them."""
+
+
 class _Asked:
     """A table that a request asks for on behalf of a subject: found, and judged, in one snapshot or another."""
 
@@ -233,7 +237,7 @@ class _Asked:
             raise context.sight.explained(error, request_fields.table_id(self._request)) from None
         context.require(self._privileges, table_id)
         table = table_at_version(context, self._request)
-        if Privilege.READ in self._privileges and table.version is not None:
+        if not _READS_FILES.isdisjoint(self._privileges) and table.version is not None:
             self.judge_bases(context.sight, snapshot.version_entry(table_id, table.branch, table.version))
         return table
 

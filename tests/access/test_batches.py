@@ -370,5 +370,8 @@ def test_a_base_path_needs_read_on_the_table_that_it_leads_into_or_on_the_catalo
     assert missing(str(team.root)) == {((), READ)}
     own = f"{team.root}/{team.location(list(T))}"
     assert missing(own) == {(T, READ)}
+    team.send(OPERATOR, DeclareTable(("h", "nested"), f"archive/{team.location(list(U))}", {}))
+    nested = f"{team.root}/archive/{team.location(list(U))}"
+    assert missing(nested) == {((), READ)}, "the place of a hidden table is not that of one whose place is a part of it"
     team.reset(ME, with_probe({T: {ALTER}, (): {READ}}))
     assert missing(str(team.root)) == missing("/elsewhere") == missing(table) == set()

@@ -62,12 +62,11 @@ NEEDS: dict[str, frozenset[Privilege]] = {
         (
             "UpdateTableSchemaMetadata",
             "UpdateFieldMetadata",
-            "AlterTableAddColumns",
-            "AlterTableAlterColumns",
             "AlterTableDropColumns",
         ),
         frozenset({ALTER}),
     ),
+    **dict.fromkeys(("AlterTableAddColumns", "AlterTableAlterColumns"), frozenset({READ, ALTER})),
     **dict.fromkeys(("CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex"), frozenset({MAINTAIN})),
     **dict.fromkeys(
         ("ListNamespaces", "DescribeNamespace", "NamespaceExists", "ListTables", "DescribeTable", "TableExists"), SHOWN

@@ -166,6 +166,27 @@ class TestSeenAndNotRead:
         assert (found.status_code, found.json()["code"]) == (403, 15), found.text
 
 
+class TestChangedAndNotRead:
+    def test_a_column_whose_expression_fails(self, team: Team) -> None:
+        """The error would name a value."""
+        admin, nobody = team.caller(ADMIN), team.caller("nobody")
+        rows = stream(pa.table({"s": ["a value"]}))
+        assert admin.post("/v1/table/a$texts/create", rows).status_code == 200
+        grant = granted("table", "a$texts", "nobody", "alter")
+        put_rows(team.root, [grant])
+        try:
+            for route, body in (
+                ("add_columns", {"new_columns": [{"name": "y", "expression": "cast(s as bigint)"}]}),
+                ("alter_columns", {"alterations": [{"path": "s", "nullable": False}]}),
+            ):
+                found = nobody.post(f"/v1/table/a$texts/{route}", body)
+                assert (found.status_code, found.json()["code"]) == (403, 15), found.text
+                assert "a value" not in found.text
+                assert "expected read on table a$texts" in found.text
+        finally:
+            put_rows(team.root, [], remove=[grant.object_id])
+
+
 class TestOperationsOfTwoNames:
     """An operation that names two objects says of a hidden one what it says of one that is not there."""
 

@@ -279,17 +279,21 @@ class Judge:
                     self._base(base)
 
     def _base(self, base: str) -> None:
-        """A base path leads into a table, which its reader may read; or elsewhere, and then anywhere in the catalog."""
+        """A base path leads into a table, which its reader may read; or elsewhere, and then anywhere in the catalog.
+
+        Which part of it is the root is not known here: each table counts whose location is a part.
+        """
         catalog = self.judged(())
         path = unquote(base) if "://" in base else base
         parts = [part for part in path.split("/") if part]
-        for begin in range(len(parts)):
-            for end in range(begin + 1, len(parts) + 1):
-                found = catalog.table_at("/".join(parts[begin:end]))
-                if found is not None and self._policy(found).allows(self.subject, SEE, found):
-                    self._check("table", found, READ)
-                    return
-        self._check("catalog", (), READ)
+        spans = ((begin, end) for begin in range(len(parts)) for end in range(begin + 1, len(parts) + 1))
+        places = (catalog.table_at("/".join(parts[begin:end])) for begin, end in spans)
+        found = dict.fromkeys(table_id for table_id in places if table_id is not None)
+        if found and all(self._sees(table_id) for table_id in found):
+            for table_id in found:
+                self._check("table", table_id, READ)
+        else:
+            self._check("catalog", (), READ)
 
     def _delete_versions(self, operation: DeleteTableVersions) -> None:
         top = self.judged(operation.id).top(operation.id, operation.branch)
