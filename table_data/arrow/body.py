@@ -22,8 +22,8 @@ _OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 class ArrowBody:
     """One Arrow IPC stream or file. The file format holds the stream format, so that both are read forward.
 
-    A broken body is noticed where it breaks. Pylance, which reads the rows, puts the error into its own words, so
-    `check` raises the first one as it was.
+    Nothing may follow a stream: rows of a second one would be lost. A broken body is noticed where it breaks. Pylance,
+    which reads the rows, puts the error into its own words, so `check` raises the first one as it was.
     """
 
     def __init__(self, data: pa.Buffer, limits: RowLimits | None = None) -> None:
@@ -42,19 +42,22 @@ class ArrowBody:
         if not self._data.size:
             raise InvalidCall("request body: expected an Arrow IPC stream, found nothing")
         messages = self._data
+        is_file = False
         if messages.size >= len(_FILE_MAGIC) and messages.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC:
             messages = messages.slice(len(_FILE_MAGIC))
+            is_file = True
         if self._limits is not None:
             check_claims(messages, self._limits)
         try:
-            stream = pa.ipc.open_stream(pa.BufferReader(messages), options=_OPTIONS)
+            source = pa.BufferReader(messages)
+            stream = pa.ipc.open_stream(source, options=_OPTIONS)
             _check_schema(stream.schema)
             self._schema = stream.schema
         except ClientError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(error) from error
-        return table_or_stream(stream.schema, self._batches(stream))
+        return table_or_stream(stream.schema, self._batches(stream, None if is_file else source))
 
     def check(self) -> None:
         """Raise the error that broke the reading of the rows, if one did."""
@@ -67,11 +70,14 @@ class ArrowBody:
         if self._schema is not None:
             _check_types(self._schema)
 
-    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(self, stream: pa.RecordBatchReader, source: pa.BufferReader | None) -> Iterator[pa.RecordBatch]:
+        """The batches of a stream; `source` is what is to end with it, unless the footer of a file follows."""
         try:
             for batch in stream:
                 batch.validate(full=True)
                 yield batch
+            if source is not None and (left := self._data.size - source.tell()):
+                raise pa.ArrowInvalid(f"it ends, and {left} bytes follow, such as those of another stream")
         except (pa.ArrowException, OSError, ValueError) as error:
             self._failure = _broken(error)
             raise self._failure from error
