@@ -30,10 +30,14 @@ Read = Callable[[int, int], Awaitable[bytes]]
 
 
 class PieceSpace:
-    """The room for pieces: `most` bytes, three quarters of it for one principal. Belongs to one event loop."""
+    """The room for pieces: `most` bytes, three quarters of it for one principal. Belongs to one event loop.
+
+    Half of it is for small pieces alone: a few clients that take long values quickly, and then no more, would have all.
+    """
 
     def __init__(self, most: int = MEMORY) -> None:
         self._left = most
+        self._for_small = most // 2
         self._share = part_of_one(most)
         self._held: Counter[str | None] = Counter()
         self._changed = asyncio.Event()
@@ -43,15 +47,17 @@ class PieceSpace:
         """Count bytes once there is room for them. Raises `ThrottlingError` (21) if others make none."""
         try:
             async with asyncio.timeout(_ROOM_TIMEOUT):
-                while not self.try_hold(size, principal):
+                while not self.try_hold(size, principal, small=True):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             raise ThrottlingError("the blobs that others read fill the room for them; try again") from None
 
-    def try_hold(self, size: int, principal: str | None) -> bool:
-        """Count bytes if there is room for them now; whether there is."""
-        if size > self._left or (principal is not None and self._held[principal] + size > self._share):
+    def try_hold(self, size: int, principal: str | None, *, small: bool = False) -> bool:
+        """Count bytes if there is room for them now; whether there is. `small` ones may take all of it."""
+        if size > self._left - (0 if small else self._for_small) or (
+            principal is not None and self._held[principal] + size > self._share
+        ):
             return False
         self._left -= size
         self._held[principal] += size

@@ -80,6 +80,20 @@ def test_all_streams_share_a_room_and_one_principal_has_three_quarters(monkeypat
     asyncio.run(run())
 
 
+def test_clients_that_stall_with_large_pieces_leave_room_for_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blob_pieces, "_ROOM_TIMEOUT", 0.05)
+
+    async def run() -> None:
+        space, size = PieceSpace(4 * LARGEST), 40 << 20
+        stalled = [pieces(Value(size), 0, size, space) for _ in range(8)]
+        for stream in stalled:
+            for _ in range(8):
+                await anext(stream)
+        assert [await _taken(pieces(Value(size), 0, size, space)) for _ in range(4)] == [size] * 4
+
+    asyncio.run(run())
+
+
 def test_what_was_read_for_a_client_that_went_away_is_let_go() -> None:
     async def run() -> None:
         space = PieceSpace(2 * LARGEST)
