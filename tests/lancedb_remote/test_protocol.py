@@ -87,6 +87,8 @@ def test_answers_announce_what_works(shop: Shop, http: httpx.Client) -> None:
         ("drop", {"nonsense": 1}, "nonsense"),
         ("restore", {"version": 1, "nonsense": 1}, "nonsense"),
         ("stats", {"nonsense": 1}, "nonsense"),
+        ("get_lsm_write_spec", {"nonsense": 1}, "nonsense"),
+        ("get_lsm_stats", {"nonsense": 1}, "nonsense"),
         ("insert?nonsense=1", None, "nonsense"),
         ("insert?upload_id=u&upload_part_id=p", None, "upload_id"),
         ("merge_insert?on=id&use_lsm=true", None, "use_lsm"),

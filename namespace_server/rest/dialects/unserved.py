@@ -13,7 +13,7 @@ from lance_namespace.errors import TransactionNotFoundError, UnsupportedOperatio
 from starlette.responses import Response
 
 from namespace_server.answer import json_bytes
-from namespace_server.rest.dialects.translation import Translation
+from namespace_server.rest.dialects.translation import Translation, present
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.handlers import Read
 from namespace_server.rest.responses import Success
@@ -103,6 +103,6 @@ TRANSLATIONS: Final[Mapping[str, Translation]] = {
     "list_jobs": _none({"jobs": []}),
     "describe_jobs": Translation(work=NoJob()),
     "cancel_jobs": Translation(work=NoJob()),
-    "get_lsm_write_spec": Translation(body=lambda _: {}, work=NoneThere({"lsm_write_spec": None}, of_table=True)),
-    "get_lsm_stats": Translation(body=lambda _: {}, work=NoneThere({"lsm_stats": None}, of_table=True)),
+    "get_lsm_write_spec": Translation(body=present, work=NoneThere({"lsm_write_spec": None}, of_table=True)),
+    "get_lsm_stats": Translation(body=present, work=NoneThere({"lsm_stats": None}, of_table=True)),
 }
