@@ -33,6 +33,8 @@ from namespace_server.rest.routing import LANCEDB
 from tests.data.arrow import ARROW, stream
 from tests.lancedb_remote.remote import Shop, refused, rows
 
+LONG_MATCH = {"query": "A" * 100_000, "columns": ["text"] * 20}
+MANY_MATCHES = [{"multi_match": {"query": "A" * 200, "columns": ["text"] * 100}}] * 60
 AGENT = {"user-agent": "LanceDB-Python-Client/0.40.0", "x-lancedb-database": "shop"}
 
 
@@ -70,6 +72,8 @@ def test_answers_announce_what_works(shop: Shop, http: httpx.Client) -> None:
         ("query", {"k": 1, "columns": 1}, "columns"),
         ("query", {"k": 1, "full_text_query": {"query": {"match": {"terms": "a", "column": None}}, "x": 1}}, "x"),
         ("query", {"k": 1, "order_by": [{"column_name": "id", "descending": True}]}, "descending"),
+        ("query", {"k": 1, "full_text_query": {"query": {"multi_match": LONG_MATCH}}}, "multi_match"),
+        ("query", {"k": 1, "full_text_query": {"query": {"boolean": {"should": MANY_MATCHES}}}}, "multi_match"),
         ("query", {"k": "1"}, "k"),
         ("explain_plan", {"query": {"k": 1, "nonsense": 1}}, "nonsense"),
         ("create_index", {"column": "id", "index_type": "BTREE", "nonsense": 1}, "nonsense"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
 from lance_namespace.errors import InvalidInputError
 
 from namespace_server.rest.dialects.translation import Translation, present
 from namespace_server.rest.request.body import JsonObject
 
+_MOST_WRITTEN: Final = 1 << 20
+"""Bytes of the matches of one query that are written out for each column: a few bytes may name many columns."""
 _ALL_ROWS: Final = 1 << 62
 """From here on a number of rows stands for all of them."""
 
@@ -70,19 +73,36 @@ def _full_text(given: object) -> object:
     others = given.keys() - {"query"}
     if others:
         raise InvalidInputError(f"full_text_query: expected query alone, found {', '.join(sorted(others))[:200]}")
-    return {"structured_query": {"query": _tree(asked)}}
+    return {"structured_query": {"query": _tree(asked, _Room())}}
 
 
-def _tree(given: Any) -> Any:
+class _Room:
+    """What the matches of one query may still have."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_WRITTEN
+
+    def take(self, size: int) -> None:
+        """Raises `InvalidInputError` if it is too much."""
+        self._left -= size
+        if self._left < 0:
+            raise InvalidInputError(
+                f"multi_match: expected at most {_MOST_WRITTEN} bytes of matches, one for each column, found more"
+            )
+
+
+def _tree(given: Any, room: _Room) -> Any:
     """A tree of text queries: a match in several columns is written out, the other kinds have the same shape."""
     if isinstance(given, list):
-        return [_tree(each) for each in given]
+        return [_tree(each, room) for each in given]
     if not isinstance(given, dict):
         return given
-    return {kind: _several(asked) if kind == "multi_match" else _tree(asked) for kind, asked in given.items()}
+    return {
+        kind: _several(asked, room) if kind == "multi_match" else _tree(asked, room) for kind, asked in given.items()
+    }
 
 
-def _several(given: object) -> object:
+def _several(given: object, room: _Room) -> object:
     if not isinstance(given, dict) or not isinstance(given.get("columns"), list):
         raise InvalidInputError(f"multi_match: expected an object with columns, found {str(given)[:80]}")
     columns: list[object] = given["columns"]
@@ -92,6 +112,7 @@ def _several(given: object) -> object:
     if not isinstance(boosts, list) or len(boosts) != len(columns):
         raise InvalidInputError(f"multi_match: expected a boost for each of {len(columns)} columns, found {boosts}")
     shared: Mapping[str, object] = {k: v for k, v in given.items() if k not in {"columns", "boost", "query"}}
+    room.take(len(columns) * len(orjson.dumps([given.get("query"), shared])) + len(orjson.dumps([columns, boosts])))
     matches = [
         {"terms": given.get("query"), "column": column, "boost": boost, **shared}
         for column, boost in zip(columns, boosts, strict=True)
