@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -194,6 +195,26 @@ def test_dead_letters_that_cannot_be_written_end_the_command(root: Path, inbox: 
     assert cursor(root) == 0
 
 
+def test_a_dead_letter_after_a_torn_one_has_a_line_of_its_own(inbox: Any, tmp_path: Path) -> None:
+    """A disk that is full tears a line; the event is sent again when there is room."""
+    letters = tmp_path / "letters"
+    with closing(Receiver(inbox("422", "422").url, allow_private=True)) as opened:
+        sender = delivery(opened)
+        sender.dead_letters = DeadLetters(letters, 1)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40, limits[1]))
+        try:
+            with pytest.raises(typer.Exit):
+                sender.deliver(EVENT)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert letters.stat().st_size == 40
+        assert not sender.deliver(EVENT)
+    [torn, whole] = letters.read_text().splitlines()
+    assert len(torn) == 40
+    assert json.loads(whole)["event"] == EVENT
+
+
 def test_without_dead_letters_a_receiver_that_is_gone_ends_the_command(root: Path, inbox: Any) -> None:
     done = deliver(root, inbox("204", "410").url, "--allow-private")
     assert done.exit_code == 2
@@ -208,7 +229,8 @@ def test_without_dead_letters_a_receiver_that_is_gone_ends_the_command(root: Pat
     [
         *("127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254"),
         *("100.64.0.1", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fd00::1", "ff02::1"),
-        *("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:10.0.0.1"),
+        *("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:10.0.0.1", "64:ff9b:1::7f00:1"),
+        *("::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "5f00::1", "192.0.0.192", "192.88.99.1"),
     ],
 )
 def test_private_addresses_are_refused_after_the_name_was_resolved(address: str) -> None:
@@ -217,6 +239,26 @@ def test_private_addresses_are_refused_after_the_name_was_resolved(address: str)
         pytest.raises(ForbiddenAddress, match=r"hook\.example has the address"),
     ):
         receiver.post(b"{}", {})
+
+
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::"]
+)
+def test_public_addresses_are_connected_to(address: str) -> None:
+    tried: list[str] = []
+
+    def connect(_self: object, host: str, *_: object) -> None:
+        tried.append(host)
+        raise httpcore.ConnectError
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        closing(Receiver("https://hook.example/", resolve=lambda _host, _port: [address])) as receiver,
+    ):
+        patch.setattr(httpcore.SyncBackend, "connect_tcp", connect)
+        with pytest.raises(httpcore.ConnectError):
+            receiver.post(b"{}", {})
+    assert tried == [address]
 
 
 def test_one_private_address_among_public_ones_is_refused() -> None:
@@ -250,6 +292,8 @@ def test_a_name_that_is_resolved_to_another_address_later_is_checked_again(inbox
     [
         *("http://hook.example/", "ftp://hook.example/", "hook.example", "https:///path", "https://u:p@hook.example/"),
         *("https://hook.example:0/", "https://hook.example/#part", "file:///etc/passwd", "https://[::1/"),
+        *("https://hook..example/", f"https://{'a' * 64}.example/", "https://höok.example/", "https://hook.example/ö"),
+        *("https://hook.example/a b", "https://hook.example/a\nb", "https://hook.example\t/"),
     ],
 )
 def test_other_urls_are_refused(url: str) -> None:

@@ -35,7 +35,10 @@ class ReceiverGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """A file of events that were given up, one a line, with the reason; and after how many tries."""
+    """A file of events that were given up, one a line, with the reason; and after how many tries.
+
+    A line that is torn, as by a full disk, stays one of its own: its event is sent again, and has another line then.
+    """
 
     file: Path
     tries: int
@@ -46,6 +49,8 @@ class DeadLetters:
         is_new = not self.file.exists()
         try:
             with self.file.open("ab") as stream:
+                if _is_torn(self.file):
+                    stream.write(b"\n")
                 stream.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -53,6 +58,14 @@ class DeadLetters:
                 _sync_directory(self.file.absolute().parent)
         except OSError as error:
             raise refusal(f"--dead-letters {self.file}: {error.strerror or error}") from error
+
+
+def _is_torn(file: Path) -> bool:
+    """Whether the last line of a file has no end."""
+    with file.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(size - 1, 0))
+        return stream.read(1) not in {b"", b"\n"}
 
 
 def _sync_directory(directory: Path) -> None:

@@ -26,6 +26,11 @@ Resolve = Callable[[str, int], Sequence[str]]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""All IPv6 addresses of the public internet. Others lead to hosts by rules of the own network, such as a NAT64 of its
+own (64:ff9b:1::/48), site-local addresses, or IPv4 addresses in old forms."""
+_SPECIAL: Final = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
+"""Addresses of protocols, some of them with services of clouds, which `is_global` takes for public ones."""
 _LONGEST_ANSWER: Final = 1 << 16
 _PORTS: Final = {"https": 443, "http": 80}
 
@@ -121,11 +126,21 @@ class _CheckedConnections(httpcore.NetworkBackend):
 def _require_public(host: str, text: str) -> None:
     """Raise `ForbiddenAddress` for an address that is private, of this machine, of its link, or of no host."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    for each in (address, *_embedded(address)):
-        if not each.is_global or each.is_multicast:
-            raise ForbiddenAddress(
-                f"{host} has the address {text}: expected one of the public internet; --allow-private allows others"
-            )
+    embedded = _embedded(address)
+    leads_to_ipv4 = isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address in _NAT64)
+    checked = embedded if leads_to_ipv4 else [address, *embedded]
+    if not all(_is_public(each) for each in checked):
+        raise ForbiddenAddress(
+            f"{host} has the address {text}: expected one of the public internet; --allow-private allows others"
+        )
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        is_ordinary = not any(address in network for network in _SPECIAL)
+    else:
+        is_ordinary = address in _UNICAST
+    return is_ordinary and address.is_global and not address.is_multicast
 
 
 def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
@@ -145,10 +160,13 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 def _checked(url: str, *, allow_private: bool) -> str:
     """The URL. Raises what `refusal` gives for one that is none of a webhook."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise refusal("URL: expected ASCII without spaces and control characters; others are percent-encoded")
     try:
         parts = urlsplit(url)
         has_port = parts.port != 0
-    except ValueError:
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # UnicodeError too, of a host with an empty or a long part
         raise refusal("URL: expected https://host/path, found a text that is no URL") from None
     if not parts.hostname or not has_port or parts.scheme not in _PORTS or parts.fragment:
         raise refusal(f"URL: expected https://host/path, found one of {parts.scheme or 'no scheme'}")
