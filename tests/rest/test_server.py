@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -63,6 +63,7 @@ from lance_namespace_server_client.api.table_version import (
 from lance_core.data import fragment_message
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.namespace import DirectoryNamespace
+from tests.server.servers import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC: dict[str, Any] = yaml.load((ROOT / "openapi" / "lance-namespace.yaml").read_text(), yaml.CSafeLoader)
@@ -361,6 +362,7 @@ class TestShapes:
         missing -= {"CatalogVersion.adopted", "CatalogVersion.unmanaged", "ListTableVersionsResponse.adopted_in"}
         # These as well, and a collection: see tests/events.
         missing -= {"EventData.adopted", "Cursor.expired"}
+        missing -= OF_GRANTS  # these need a key: see below
         # These need a server that hands them out: see tests/credentials.
         missing -= {f"{kind}TableResponse.storage_options" for kind in ("Declare", "Describe")}
         assert missing == set()
@@ -370,7 +372,34 @@ class TestShapes:
             for operation in item.values()
             if CATALOG & set(operation["tags"])
         }
-        assert recorder.operations == expected - {"ListAuditedVersions"}  # this needs a key: see tests/audit
+        assert recorder.operations == expected - {"ListAuditedVersions"} - GRANTS  # they need a key: tests/audit, below
+
+    def test_answers_about_grants_and_document_agree(self, tmp_path: Path) -> None:
+        keys = {"ann-secret-key": "ann", "bob-secret-key": "bob"}
+        with ServerProcess(tmp_path / "root", log=tmp_path / "log", keys=keys) as server:
+            ann, bob = (Recorder(server.url, {"x-api-key": key}) for key in keys)
+            exercise_grants(ann, bob)
+        answered = {
+            f"{name}.{field}" for each in (ann, bob) for name, fields in each.answered.items() for field in fields
+        }
+        assert OF_GRANTS - answered == set()
+        assert ann.operations >= GRANTS
+        for name in ("Grant", "RoleMembership", "GrantChange", "ListGrantsResponse", "CheckPrivilegeResponse"):
+            declared = {f"{name}.{field}" for field in SPEC["components"]["schemas"][name]["properties"]}
+            assert declared - answered == set()
+
+
+GRANTS = {"EnableGrants", "ChangeGrants", "ListGrants", "CheckPrivilege"}
+"""Operations that need callers with names."""
+OF_GRANTS = {
+    *(f"CatalogChange.{field}" for field in ("administrators", "on", "privileges", "role", "to")),
+    *(
+        f"CommitTableResult.{operation}"
+        for operation in ("enable_grants", "grant_privileges", "grant_role", "revoke_privileges", "revoke_role")
+    ),
+    "OperationFailure.privilege",
+}
+"""Fields that such answers alone have."""
 
 
 CATALOG = {"Namespace", "Table", "TableVersion", "Reference", "Transaction", "Batch", "Catalog", "Caller", "Health"}
@@ -380,8 +409,9 @@ CATALOG = {"Namespace", "Table", "TableVersion", "Reference", "Transaction", "Ba
 class Recorder:
     """Sends requests, checks each answer against the document without tolerance, and notes which fields were used."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         self._url = url
+        self._headers = dict(headers or {})
         self.answered: dict[str, set[str]] = {}
         self.operations: set[str] = set()
 
@@ -395,7 +425,9 @@ class Recorder:
         )
         filled = template.format(**{name: quote(value, safe="") for name, value in path.items()})
         content = {"json": body} if body is not None else {}
-        response = httpx.request(method.upper(), f"{self._url}{filled}{query}", timeout=60, **content)
+        response = httpx.request(
+            method.upper(), f"{self._url}{filled}{query}", headers=self._headers, timeout=60, **content
+        )
         assert response.status_code == expect, response.text
         described = operation["responses"].get(str(expect), operation["responses"]["default"])
         if "$ref" in described:
@@ -429,6 +461,32 @@ def append(dataset: lance.LanceDataset, table: pa.Table) -> str:
     transaction = pb.Transaction(read_version=dataset.version, uuid=str(uuid.uuid4()))
     transaction.append.fragments.extend(fragment_message(fragment) for fragment in fragments)
     return base64.b64encode(transaction.SerializeToString()).decode()
+
+
+def exercise_grants(ann: Recorder, bob: Recorder) -> None:
+    """Every operation on grants, alone or in a batch, and a batch that is denied."""
+    on, to = {"namespace": ["ws"]}, {"role": "staff"}
+    ann("CreateNamespace", {}, id="ws")
+    ann("BatchCommitTables", {"operations": [{"enable_grants": {"administrators": [{"principal": "ann"}]}}]})
+    ann("EnableGrants", {"administrators": [{"principal": "bob"}]}, expect=400)
+    change = {"on": on, "to": to, "privileges": ["read"]}
+    member = {"role": "staff", "to": {"principal": "bob"}}
+    operations = (
+        {"grant_privileges": change},
+        {"grant_role": member},
+        {"revoke_privileges": change},
+        {"revoke_role": member},
+    )
+    ann("BatchCommitTables", {"operations": list(operations)})
+    ann("ChangeGrants", {"grants": [change], "role_grants": [member]})
+    ann(
+        "ChangeGrants", {"revokes": [{**change, "privileges": ["write"]}], "role_revokes": [{**member, "role": "none"}]}
+    )
+    ann("ListGrants", query="?limit=1")
+    bob("CheckPrivilege", {"privilege": "read", "on": on})
+    ann("CheckPrivilege", {"privilege": "write", "on": on, "principal": "bob"})
+    bob("BatchCommitTables", {"operations": [{"declare_table": {"id": ["ws", "t"]}}]}, expect=403)
+    ann("ListCatalogVersions")
 
 
 def exercise(call: Recorder, url: str) -> None:
