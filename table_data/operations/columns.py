@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
     from table_data.requests.table_requests import AddColumns, AlterColumns, DropColumns
+
+_ENDS: Final = frozenset({b"", b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"})
+"""What follows the schema of a stream without rows."""
 
 
 def alter_table_add_columns(changes: TableChanges, request: AddColumns, _rows: ArrowBody | None) -> Result:
@@ -75,10 +78,13 @@ def alter_table_drop_columns(changes: TableChanges, request: DropColumns, _rows:
 def _schema(encoded: str) -> pa.Schema:
     """The fields of columns of nulls, each with a name of its own. Raises `InvalidCall`."""
     try:
-        with pa.ipc.open_stream(base64.b64decode(encoded, validate=True)) as stream:
-            found = stream.schema
-    except (ValueError, pa.ArrowException) as error:
+        source = pa.BufferReader(base64.b64decode(encoded, validate=True))
+        with pa.ipc.open_stream(source) as stream:
+            found, rest = stream.schema, source.read()
+    except (ValueError, OSError, pa.ArrowException) as error:
         raise InvalidCall(f"arrow_schema: expected an Arrow IPC stream, found another value ({error})") from error
+    if rest not in _ENDS:
+        raise InvalidCall(f"arrow_schema: expected a stream without rows, found {len(rest)} bytes behind the schema")
     for name in found.names:
         if not name or "." in name or found.names.count(name) > 1:
             raise InvalidCall(f"new column {name[:80]!r}: expected a name of its own, without a dot")

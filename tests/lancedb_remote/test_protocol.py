@@ -64,6 +64,28 @@ def test_answers_announce_what_works(shop: Shop, http: httpx.Client) -> None:
     )
 
 
+def nested(depth: int) -> pa.DataType:
+    return pa.list_(nested(depth - 1)) if depth else pa.int64()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        stream(pa.table({"n": pa.array([1, 2])})),
+        stream(pa.table({"n": pa.array([], pa.int64())})) + b"more",
+        stream(pa.table({"n": pa.array([], nested(300))})),
+    ],
+    ids=["rows", "more", "nested"],
+)
+def test_a_schema_of_new_columns_is_a_stream_without_rows(shop: Shop, http: httpx.Client, columns: bytes) -> None:
+    """Rows that are sent with it would be lost."""
+    table = shop.table(rows(3))
+    answer = http.post(f"/v1/table/{table.name}/add_columns/", content=columns, headers=ARROW)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13)
+    assert "arrow_schema" in answer.json()["error"]
+    assert table.version == 1
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
