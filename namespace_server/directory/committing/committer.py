@@ -33,7 +33,10 @@ from namespace_server.directory.model.errors import (
 )
 from namespace_server.directory.model.operations import (
     Batch,
+    DeclareTable,
+    Operation,
     RegisterIntent,
+    RegisterTable,
     SetPin,
     UndropNamespace,
     UndropTable,
@@ -117,8 +120,8 @@ class Committer:
             if pending.verdict is not None or batch.subject is None:
                 continue
             found = judge_before(batch, refreshed or self._table.current)
-            if not found:
-                continue
+            if not found.denials and not any(_looks_at_storage(batch.operations[index]) for index in found.hidden):
+                continue  # planning looks for a newer snapshot, as it does for what is not there: neither takes longer
             if refreshed is None:
                 try:
                     refreshed = self._table.refresh()
@@ -252,6 +255,13 @@ def _outcome_of(verdict: Verdict | None) -> BatchOutcome:
     if isinstance(verdict, BatchUnknown):
         return "unknown"
     return "failed" if isinstance(verdict, ServiceUnavailableError | InternalError | CatalogTooNew) else "rejected"
+
+
+def _looks_at_storage(operation: Operation) -> bool:
+    """Whether verification looks at something on storage for an operation, or for versions above its chain."""
+    if isinstance(operation, DeclareTable):
+        return operation.chosen
+    return isinstance(operation, RegisterTable | UndropTable | UndropNamespace) or bool(chains_of((operation,)))
 
 
 def _is_undrop(batch: Batch) -> bool:

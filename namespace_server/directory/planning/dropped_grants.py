@@ -28,8 +28,8 @@ def grantees_property(policy: AccessPolicy | None, tables: Iterable[TableEntry])
 
 def had_grants(tombstone: RecordEntry, grantees: Collection[Grantee]) -> bool:
     """Whether one of these may have had a grant on a table of a tombstone, or above it."""
-    said = tombstone.properties.get(_GRANTEES)
-    return said is not None and not frozenset(said.split()).isdisjoint(map(_digest, grantees))
+    said = tombstone.properties.get(_GRANTEES, "")
+    return any(_digest(each) in said for each in grantees)
 
 
 def _digest(grantee: Grantee) -> str:
