@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from lance_core.proto import lance_table_pb2 as pb
 from tests.access.conftest import Team
 from tests.access.granting import ADMIN, Caller, granted, put_rows
 from tests.data.arrow import stream
@@ -185,6 +187,26 @@ class TestChangedAndNotRead:
                 assert "expected read on table a$texts" in found.text
         finally:
             put_rows(team.root, [], remove=[grant.object_id])
+
+    def test_an_index_of_a_version_with_files_of_a_table_that_may_not_be_read(self, team: Team) -> None:
+        """It would have values of them, and lie in the table of its maker."""
+        admin, nobody = team.caller(ADMIN), team.caller("nobody")
+        for name in ("lender", "borrower"):
+            assert admin.post(f"/v1/table/a${name}/create", ROWS).status_code == 200
+        location = admin.post("/v1/table/a$lender/describe").json()["location"]
+        message = pb.Transaction(read_version=1, uuid=str(uuid.uuid4()))
+        message.update_bases.new_bases.add(id=7, path=location.removeprefix("file://"), is_dataset_root=True)
+        encoded = base64.b64encode(message.SerializeToString()).decode()
+        operation = {"commit_transaction": {"id": ["a", "borrower"], "transaction": encoded}}
+        lent, owned = (granted("table", f"a${name}", "nobody", "own") for name in ("lender", "borrower"))
+        put_rows(team.root, [lent, owned])
+        body = {"column": "x", "index_type": "BTREE"}
+        assert nobody.post("/v1/table/batch-commit", {"operations": [operation]}).status_code == 200
+        assert nobody.post("/v1/table/a$borrower/create_scalar_index", body).status_code == 200
+        put_rows(team.root, [], remove=[lent.object_id])
+        refused = nobody.post("/v1/table/a$borrower/create_scalar_index", body)
+        assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+        put_rows(team.root, [], remove=[owned.object_id])
 
 
 class TestOperationsOfTwoNames:
