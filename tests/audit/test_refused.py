@@ -20,6 +20,7 @@ from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.audit import refused_attempt
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
+from namespace_server.rest.request.ids import IdScope
 from tests.access.granting import ADMIN, as_principal, granted, keys, switch_on
 from tests.audit.lines import log_in, written
 from tests.audit.served import ANN, BOB, KEYS, audited
@@ -121,6 +122,10 @@ def test_other_refusals_of_changes_tell_what_was_expected_without_literals(tmp_p
     assert "secret-" not in json.dumps(lines(tmp_path))
 
 
+def _no_place(*_: object) -> IdScope:
+    raise AssertionError("the objects of a batch are those of its operations")
+
+
 def test_the_text_of_a_verdict_has_no_literals_and_no_addresses() -> None:
     error = InvalidInputError(
         "table t: expected a place below the root, found 'secret-1' at s3://user:secret-2@bucket/x?sig=secret-3, "
@@ -134,10 +139,10 @@ def test_the_text_of_a_verdict_has_no_literals_and_no_addresses() -> None:
         "client_address": None,
         "request_id": "r-1",
     }
-    found = refused_attempt(error, error, scope, shows_text=True)
+    found = refused_attempt(error, error, 400, scope, _no_place, shows_text=True)
     assert found is not None
     assert found.detail == "table t: expected a place below the root, found (…) at (…) property (…) and (…)"
-    hidden = refused_attempt(error, error, scope, shows_text=False)
+    hidden = refused_attempt(error, error, 400, scope, _no_place, shows_text=False)
     assert hidden is not None
     assert hidden.detail is None
 

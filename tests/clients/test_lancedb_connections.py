@@ -203,10 +203,10 @@ def test_a_creation_is_done_by_the_client_although_it_is_pushed_down(
     created: list[list[str]] = []
     change = DataService.change_with_rows
 
-    def noting(service: DataService, operation: str, request: dict[str, Any], *rest: Any) -> Any:
+    def noting(service: DataService, operation: str, request: dict[str, Any], *rest: Any, **more: Any) -> Any:
         if operation == "create_table":
             created.append(request["id"])
-        return change(service, operation, request, *rest)
+        return change(service, operation, request, *rest, **more)
 
     monkeypatch.setattr(DataService, "change_with_rows", noting)
     for pushed in PUSHED.values():

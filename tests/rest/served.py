@@ -64,4 +64,4 @@ def _served(route: Route) -> Served:
 
 
 SERVED: tuple[Served, ...] = tuple(map(_served, OPERATIONS))
-CHANGES = tuple(item for item in SERVED if item.read is None)
+CHANGES = tuple(item for item in SERVED if item.read is None and item.operation != "read_table_changes")

@@ -15,12 +15,20 @@ from namespace_server.data.request_checks import change_type, checked, read_type
 from table_data.requests.table_requests import CHANGES, READS
 
 KINDS: dict[str, type] = {**CHANGES, **READS}
-OURS = {"timeout"}
-"""A field that requests with rows have in the query, and that every change takes."""
+OF_INDICES = {"index_operators", "custom_stop_words", "max_ngram_length", "min_ngram_length", "split_identifiers"}
+OF_INDICES |= {"block_size", "prefix_only", "replace", "split_on_numerics"}
+OURS = {"timeout", "arrow_schema", "order_by"} | OF_INDICES
+"""Fields that are not published: `timeout` is one of requests with rows in the query, and every change takes it."""
 UNCHECKED = {"identity"}
 NOT_IN_BODIES = {"insert_into_table", "merge_insert_into_table", "create_table"}
 """Their fields are in the query: the published models have more of them."""
-NOT_PUBLISHED = {"fetch_table_blobs", "find_table_blob", "read_table_blob"}
+NOT_PUBLISHED = {
+    "fetch_table_blobs",
+    "find_table_blob",
+    "prewarm_table_index",
+    "prewarm_table_pages",
+    "read_table_blob",
+}
 
 
 def published(operation: str) -> type[BaseModel]:

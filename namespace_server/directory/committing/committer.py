@@ -114,27 +114,27 @@ class Committer:
         That is decided on the newest snapshot. What may not be seen is not looked at either; planning refuses it in its
         place. The flip judges again.
         """
-        refreshed: CatalogSnapshot | None = None
-        for pending in group:
-            batch = pending.batch
-            if pending.verdict is not None or batch.subject is None:
-                continue
-            found = judge_before(batch, refreshed or self._table.current)
-            if not found.denials and not any(_looks_at_storage(batch.operations[index]) for index in found.hidden):
-                continue  # planning looks for a newer snapshot, as it does for what is not there: neither takes longer
-            if refreshed is None:
-                try:
-                    refreshed = self._table.refresh()
-                except Exception as error:  # noqa: BLE001 - nothing was sent yet
-                    self._answer_rest(group, error)
-                    return
-                found = judge_before(batch, refreshed)
-            if found.denials and found.is_whole and not _is_committed(batch, refreshed):
-                pending.decide(AccessDenied(found.denials), refreshed)
-                continue
-            pending.findings = {**found.out_of_bounds}
-            out_of_sight = {batch.operations[index].id for index in pending.findings}
-            pending.chains = frozenset(chain for chain in pending.chains if chain[0] not in out_of_sight)
+        judged = [each for each in group if each.verdict is None and each.batch.subject is not None]
+        if not judged:
+            return
+        try:
+            newest, is_asked = self._table.current, False
+            for pending in judged:
+                batch = pending.batch
+                found = judge_before(batch, newest)
+                if not found.denials and not any(_looks_at_storage(batch.operations[index]) for index in found.hidden):
+                    continue  # planning looks for a newer snapshot, as for what is not there: neither takes longer
+                if not is_asked:
+                    newest, is_asked = self._table.refresh(), True
+                    found = judge_before(batch, newest)
+                if found.denials and found.is_whole and not _is_committed(batch, newest):
+                    pending.decide(AccessDenied(found.denials), newest)
+                    continue
+                pending.findings = {**found.out_of_bounds}
+                out_of_sight = {batch.operations[index].id for index in pending.findings}
+                pending.chains = frozenset(chain for chain in pending.chains if chain[0] not in out_of_sight)
+        except Exception as error:  # noqa: BLE001 - nothing was sent yet
+            self._answer_rest(group, error)
 
     def _verify_and_queue(self, mine: Sequence[PendingBatch]) -> None:
         batches = [pending.batch for pending in mine]
