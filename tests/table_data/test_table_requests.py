@@ -16,7 +16,7 @@ from table_data.requests.table_requests import CHANGES, READS
 
 KINDS: dict[str, type] = {**CHANGES, **READS}
 OF_INDICES = {"index_operators", "custom_stop_words", "max_ngram_length", "min_ngram_length", "split_identifiers"}
-OF_INDICES |= {"block_size", "prefix_only", "replace", "split_on_numerics"}
+OF_INDICES |= {"block_size", "prefix_only", "preserve_original", "replace", "split_on_numerics"}
 OURS = {"timeout", "arrow_schema", "order_by"} | OF_INDICES
 """Fields that are not published: `timeout` is one of requests with rows in the query, and every change takes it."""
 UNCHECKED = {"identity"}
