@@ -63,7 +63,10 @@ def over(root: str, limits: DataLimits) -> Iterator[str]:
 
 
 def workers() -> list[int]:
-    """The worker processes of this one, which are children of the process that forks them."""
+    """The worker processes of this one, which are children of the process that forks them.
+
+    Those of other servers are among them, that this process has beside.
+    """
     parents: dict[int, int] = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
@@ -99,8 +102,8 @@ def send(url: str, body: bytes) -> socket.socket:
 
 def test_a_long_answer_takes_bounded_memory_of_server_and_worker(url: str) -> None:
     free_within(url, 60)
-    [worker] = workers()
-    before = peak("self"), peak(worker)
+    before = peak("self"), {worker: peak(worker) for worker in workers()}
+    assert before[1]
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     at_begin = peak("self")
     length = 0
@@ -111,7 +114,8 @@ def test_a_long_answer_takes_bounded_memory_of_server_and_worker(url: str) -> No
     total = length >> 20
     assert peak("self") - at_begin < total // 2, (before, total)
     # The worker reads ahead, and as much for a long answer as for this one.
-    assert peak(worker) - before[1] < 400
+    grown = [peak(worker) - most for worker, most in before[1].items()]
+    assert 0 < max(grown) < 400
 
 
 def test_rows_that_are_streamed_are_whole(url: str) -> None:
