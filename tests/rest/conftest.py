@@ -95,6 +95,8 @@ class EchoCatalog:
     def find_table(self, request: Mapping[str, Any], **asked: object) -> Any:
         raise TableNotFoundError(str(request["id"]))
 
+    find_changes = find_table
+
     def require(self, subject: Subject | None, *asked: object) -> None:
         pass
 

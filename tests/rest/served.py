@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from namespace_server.rest.blobs import ManyBlobs, OneBlob
 from namespace_server.rest.following import Events
-from namespace_server.rest.handlers import Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
+from namespace_server.rest.handlers import ChangesRead, Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
 from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
 from namespace_server.rest.routers import OPERATIONS
 from namespace_server.rest.routing import Route
@@ -17,8 +17,9 @@ class Served:
     """One method and path; `read` is set for reads of the catalog.
 
     `rows` are the query parameters where the body is rows, `parameters` those beside a JSON body; `data` says that
-    pylance does the work; `pinned` says that a catalog version may be named, and `fresh` that a table version may be
-    named that is the oldest to be read. Of what has `ranges` a range of bytes may be asked for.
+    pylance does the work, and `reads_rows` that it reads them alone; `pinned` says that a catalog version may be named,
+    and `fresh` that a table version may be named that is the oldest to be read. Of what has `ranges` a range of bytes
+    may be asked for.
     """
 
     operation: str
@@ -28,6 +29,7 @@ class Served:
     rows: type[QueryParameters] | None = None
     parameters: type[QueryParameters] | None = None
     data: bool = False
+    reads_rows: bool = False
     pinned: bool = False
     fresh: bool = False
     ranges: bool = False
@@ -51,11 +53,13 @@ def _served(route: Route) -> Served:
         case RowsChange(query):
             return Served(*named, rows=query, data=True)
         case TableRead():
-            return Served(*named, data=True, pinned=True, fresh=True)
+            return Served(*named, data=True, reads_rows=True, pinned=True, fresh=True)
         case ManyBlobs():
-            return Served(*named, data=True, pinned=True, fresh=True)
+            return Served(*named, data=True, reads_rows=True, pinned=True, fresh=True)
+        case ChangesRead():  # its body names the versions
+            return Served(*named, data=True, reads_rows=True)
         case OneBlob(query):
-            return Served(*named, parameters=query, data=True, pinned=True, fresh=True, ranges=True)
+            return Served(*named, parameters=query, data=True, reads_rows=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
         case SchemaMetadataChange():
@@ -64,4 +68,4 @@ def _served(route: Route) -> Served:
 
 
 SERVED: tuple[Served, ...] = tuple(map(_served, OPERATIONS))
-CHANGES = tuple(item for item in SERVED if item.read is None and item.operation != "read_table_changes")
+CHANGES = tuple(item for item in SERVED if item.read is None)

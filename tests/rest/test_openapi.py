@@ -118,9 +118,8 @@ class TestEndpoints:
 
     def test_take_the_headers_described(self, endpoint: Served) -> None:
         described = set(parameters(OPERATIONS[endpoint.method, endpoint.path], "header"))
-        # Rows that are staged are no change before their batch; changed rows are read between two versions.
-        unkeyed = {"stage_rows", "read_table_changes"}
-        keyed = endpoint.read is None and not endpoint.pinned and endpoint.operation not in unkeyed
+        # Rows that are staged are no change before their batch.
+        keyed = endpoint.read is None and not endpoint.reads_rows and endpoint.operation != "stage_rows"
         assert described == (
             ({"x-lance-catalog-version"} if endpoint.pinned else set())
             | ({"x-lancedb-min-read-version"} if endpoint.fresh else set())

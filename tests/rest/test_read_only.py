@@ -47,7 +47,7 @@ def path_of(endpoint: Served) -> str:
     return f"{path}?filter=true" if endpoint.operation == "find_table_blob" else path
 
 
-@pytest.mark.parametrize("endpoint", [item for item in CHANGES if not item.pinned], ids=lambda item: item.operation)
+@pytest.mark.parametrize("endpoint", [item for item in CHANGES if not item.reads_rows], ids=lambda item: item.operation)
 def test_each_change_is_refused_before_it_is_read(refusing: httpx.Client, endpoint: Served) -> None:
     answer = refusing.request(endpoint.method, path_of(endpoint), content=b"neither JSON nor rows")
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "60")
@@ -64,10 +64,11 @@ def test_each_read_is_answered(refusing: httpx.Client, endpoint: Served) -> None
     assert refusing.request(endpoint.method, path_of(endpoint), json=body).status_code == 200
 
 
-@pytest.mark.parametrize("endpoint", [item for item in CHANGES if item.pinned], ids=lambda item: item.operation)
+@pytest.mark.parametrize("endpoint", [item for item in CHANGES if item.reads_rows], ids=lambda item: item.operation)
 def test_each_read_of_a_table_is_answered(refusing: httpx.Client, endpoint: Served) -> None:
     query = {"k": 1, "vector": {}}
     given = {"query_table": query, "analyze_table_query_plan": query, "explain_table_query_plan": {"query": query}}
+    given["read_table_changes"] = {"since": 0}
     given["fetch_table_blobs"] = {"column": "c", "row_ids": []}
     body = given.get(endpoint.operation, {}) if endpoint.method == "POST" else None
     answer = refusing.request(endpoint.method, path_of(endpoint), json=body)
