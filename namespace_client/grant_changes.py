@@ -150,6 +150,4 @@ class CatalogGrants(CatalogChanges):
         return granted_on(table, namespace, self._namespace, catalog=catalog)
 
     def _change_grants(self, kind: str, change: Json, message: str | None) -> GrantOutcome:
-        return self.access.changed(
-            "change_grants", {kind: [change]}, lambda answer: GrantOutcome.of(answer[kind][0]), message=message
-        )
+        return GrantOutcome.of_change(self.access, kind, change, message)

@@ -173,6 +173,13 @@ class GrantOutcome:
     privileges: tuple[str, ...] = ()
 
     @classmethod
+    def of_change(cls, access: CatalogAccess, kind: str, change: Json, message: str | None = None) -> GrantOutcome:
+        """Make one change, of the list `kind` of a request. Raises as `CatalogAccess.changed`."""
+        return access.changed(
+            "change_grants", {kind: [change]}, lambda answer: cls.of(answer[kind][0]), message=message
+        )
+
+    @classmethod
     def of(cls, row: Json) -> GrantOutcome:
         """The answer about a change. Raises `KeyError` or `TypeError` if it is none."""
         return cls(bool(row["changed"]), tuple(row.get("privileges") or ()))

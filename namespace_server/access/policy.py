@@ -131,10 +131,6 @@ class AccessPolicy:
             return None
         return names_of_all(self._paths_of(subject), namespace)
 
-    def granted_objects(self, subject: Subject) -> Iterator[ObjectId]:
-        """The objects on which a subject has grants of its own or of a role, in no order; one may come repeatedly."""
-        return (path for paths in self._paths_of(subject) for path in paths)
-
     def knows(self, subject: Subject | None) -> bool:
         """Whether a subject has any grant at all."""
         return subject is None or bool(self._paths_of(subject))

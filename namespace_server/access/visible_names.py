@@ -79,10 +79,6 @@ class GrantedPaths:
     def __len__(self) -> int:
         return len(self._own)
 
-    def __iter__(self) -> Iterator[ObjectId]:
-        """The objects, in no particular order."""
-        return iter(self._own)
-
     def leads_below(self, namespace: ObjectId) -> bool:
         """Whether there is a grant on something below."""
         return namespace in self._below

@@ -13,7 +13,7 @@ from namespace_server.cli.connection import connected, file_options
 from namespace_server.cli.listing import BranchName
 from namespace_server.cli.output import print_json, say
 from namespace_server.cli.progress import ProgressLine
-from namespace_server.cli.rows import SCREEN, Columns, Format, TableName
+from namespace_server.cli.rows import SCREEN, Columns, Format, Output, TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,15 +29,7 @@ def changes(
         str | None, typer.Option(metavar="NAME", help="... where this cursor is. It is not moved.")
     ] = None,
     to: Annotated[int | None, typer.Option(min=0, help="Last catalog version (the newest).")] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="File to write, also s3://, gs:// or az://; - is standard output. Else rows are printed.",
-        ),
-    ] = None,
+    output: Output = None,
     file_format: Format = None,
     columns: Columns = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Print at most so many changes.")] = None,

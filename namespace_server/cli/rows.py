@@ -30,6 +30,15 @@ TableName = Annotated[str, typer.Argument(metavar="TABLE", help="A table: shop.o
 Format = Annotated[
     str | None, typer.Option("--format", help="parquet, arrow, csv or jsonl, in place of the end of the name.")
 ]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="File to write, also s3://, gs:// or az://; - is standard output. Else rows are printed.",
+    ),
+]
 SCREEN: Final = 20
 """Rows that are shown on the terminal unless --limit says how many."""
 
@@ -37,15 +46,7 @@ SCREEN: Final = 20
 def read(
     context: typer.Context,
     table: TableName,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="File to write, also s3://, gs:// or az://; - is standard output. Else rows are printed.",
-        ),
-    ] = None,
+    output: Output = None,
     file_format: Format = None,
     where: Where = None,
     columns: Columns = None,

@@ -6,6 +6,7 @@ server without keys and issuers knows no principals, so it has none: its operato
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -35,11 +36,7 @@ class AuditedVersions:
         parameters: TypeAdapter[QueryParameters] = TypeAdapter(Paging)
 
         async def answer(exchange: Exchange) -> Response:
-            await _require_auditor(exchange, operation)
-            exchange.require_no_body()
-            if exchange.as_of is not None:
-                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: the history is of all versions")
-            _, given = parse_query(exchange.scope["query_string"], parameters)
+            _, given = await _read_query(exchange, operation, parameters, "the history is of all versions")
             return success(exchange.service, await exchange.service.read(operation, dict(given), None))
 
         return answer
@@ -53,11 +50,7 @@ class AttemptsPage:
         parameters: TypeAdapter[QueryParameters] = TypeAdapter(AttemptsQuery)
 
         async def answer(exchange: Exchange) -> Response:
-            await _require_auditor(exchange, operation)
-            exchange.require_no_body()
-            if exchange.as_of is not None:
-                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: attempts are of no version")
-            query, given = parse_query(exchange.scope["query_string"], parameters)
+            query, given = await _read_query(exchange, operation, parameters, "attempts are of no version")
             log = exchange.service.attempts
             if log is None:
                 raise UnsupportedOperationError("this server does not record refused attempts: audit_log is off")
@@ -65,6 +58,20 @@ class AttemptsPage:
             return Success(await exchange.service.in_thread(partial(_page, log, wanted)), None)
 
         return answer
+
+
+async def _read_query(
+    exchange: Exchange, operation: str, parameters: TypeAdapter[QueryParameters], unversioned: str
+) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    """What `parse_query` reads of an auditor's request, which has no body and names no catalog version.
+
+    `unversioned` is why it names none.
+    """
+    await _require_auditor(exchange, operation)
+    exchange.require_no_body()
+    if exchange.as_of is not None:
+        raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: {unversioned}")
+    return parse_query(exchange.scope["query_string"], parameters)
 
 
 async def _require_auditor(exchange: Exchange, operation: str) -> None:

@@ -42,11 +42,6 @@ class Folding:
         self._strangers = 0
         self._counts: Counter[Folded] = Counter()
 
-    @property
-    def has_counts(self) -> bool:
-        """Whether attempts were folded in this window."""
-        return bool(self._counts)
-
     def admits(self, attempt: AttemptRecord) -> bool:
         """Whether an attempt has a line of its own; else it is counted."""
         is_known = attempt.principal is not None

@@ -87,7 +87,7 @@ def can(access: Access, values: Json) -> Sequence[Row]:
 
 def _change(access: Access, kind: str, change: Json) -> list[Row]:
     with sql_errors():
-        made = access.server.changed("change_grants", {kind: [change]}, lambda answer: GrantOutcome.of(answer[kind][0]))
+        made = GrantOutcome.of_change(access.server, kind, change)
     return [[made.changed, ", ".join(made.privileges)]]
 
 
