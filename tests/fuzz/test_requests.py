@@ -170,7 +170,6 @@ def steer(case: Case, url: str, number: int) -> None:
         case.body.pop("id", None)
 
 
-@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")  # threads of other tests may
 @schema.parametrize()
 @settings(
     max_examples=EXAMPLES,
