@@ -18,6 +18,7 @@ blobs               `BlobFile`: values of columns of blobs
 read_point          the catalog version that the tables of a job are opened as of
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
+own_server          requests to the server of this process, which go over no network
 row_streams         rows of a server, read as they come
 in_process          the backend for a catalog in this process
 access              reads and changes, over any backend

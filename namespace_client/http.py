@@ -157,6 +157,7 @@ class HttpClient:
         timeout: Timeout of each request in seconds.
         ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
         provider: What gives the bearer token of the requests.
+        transport: What carries the requests, in place of a network.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class HttpClient:
         timeout: float = 60.0,
         ca: str | os.PathLike[str] | None = None,
         provider: TokenProvider | None = None,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = url
         self._headers = dict(headers or {})
@@ -175,7 +177,12 @@ class HttpClient:
         self.ca = None if ca is None else str(Path(ca).absolute())  # other processes may have another directory
         verify = True if self.ca is None else _trust(self.ca)
         self._client = httpx.Client(
-            base_url=url, headers=self._headers, timeout=timeout, verify=verify, auth=self._token
+            base_url=url,
+            headers=self._headers,
+            timeout=timeout,
+            verify=verify,
+            auth=self._token,
+            transport=transport,
         )
 
     @property
@@ -400,6 +407,7 @@ class CatalogServer(CatalogAccess):
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
         ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
         provider: What gives the bearer token of the requests.
+        transport: What carries the requests, in place of a network.
 
     Attributes:
         client: The connections, for requests that `CatalogAccess` has no methods for.
@@ -414,9 +422,10 @@ class CatalogServer(CatalogAccess):
         retries: int = 4,
         ca: str | os.PathLike[str] | None = None,
         provider: TokenProvider | None = None,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = url
-        self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca, provider=provider)
+        self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca, provider=provider, transport=transport)
         super().__init__(HttpBackend(self.client), retries=retries)
 
 
