@@ -137,8 +137,21 @@ class Backend(Protocol):
         """
         ...
 
-    def rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
-        """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too."""
+    def rows(
+        self, operation: str, request: Json, *, at: int | None = None, most: int | None = None
+    ) -> pa.RecordBatchReader:
+        """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too.
+
+        With `most`, `RowsTooLong` is raised once they have more bytes.
+        """
+        ...
+
+    def value(self, operation: str, request: Json, *, at: int | None = None) -> Any:
+        """Send a read of one table whose answer is a value of JSON. Raises as `ask` does."""
+        ...
+
+    def stage(self, request: Json, rows: bytes) -> Json:
+        """Send rows, an Arrow IPC stream, that a batch is to commit. Raises as `ask` does; nothing is changed."""
         ...
 
     def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
@@ -180,9 +193,17 @@ class _Closed:
         """Raise `CatalogClosed`."""
         raise self._refusal(operation)
 
-    def rows(self, operation: str, _request: Json) -> pa.RecordBatchReader:
+    def rows(self, operation: str, _request: Json, **_options: object) -> pa.RecordBatchReader:
         """Raise `CatalogClosed`."""
         raise self._refusal(operation)
+
+    def value(self, operation: str, _request: Json, **_options: object) -> Any:
+        """Raise `CatalogClosed`."""
+        raise self._refusal(operation)
+
+    def stage(self, _request: Json, _rows: bytes) -> Json:
+        """Raise `CatalogClosed`."""
+        raise self._refusal("stage_rows")
 
     def send(self, operation: str, _request: Json, _idempotency_key: str | None) -> Reply:
         """Raise `CatalogClosed`."""
@@ -335,6 +356,59 @@ class CatalogAccess:
         if columns is not None:
             request["columns"] = list(columns)
         return self._backend.rows("read_table_changes", request)
+
+    def query(
+        self, table_id: TableId, request: Json, *, at: int | None = None, most: int | None = None
+    ) -> pa.RecordBatchReader:
+        """Rows that the catalog finds and sends: this process needs no access to storage.
+
+        Args:
+            table_id: Path of the table.
+            request: Fields of a `QueryTableRequest`, see "Queries" in the reference.
+            at: Catalog version to read, the newest if None.
+            most: Bytes of Arrow that are taken; all if None.
+
+        Returns:
+            The rows, read as they are taken. Read them to the end, or drop the reader, to release the connection.
+
+        Raises:
+            CommitRejected: The catalog refused the query.
+            AccessRefused: The caller may not read the table.
+            CatalogUnreachable: The catalog did not respond, or broke off; also while rows are read.
+            RowsTooLong: The rows have more bytes than `most`; also while rows are read.
+        """
+        return self._backend.rows("query_table", {"id": list(table_id)} | request, at=at, most=most)
+
+    def table_value(
+        self, operation: str, table_id: TableId, request: Json | None = None, *, at: int | None = None
+    ) -> Any:
+        """What the catalog answers about the rows of a table: statistics, counts, indices. Raises as `query`.
+
+        Args:
+            operation: One of the reads of `routes.ROUTES` that workers do, such as `get_table_stats`.
+            table_id: Path of the table.
+            request: Further fields of the request of the specification.
+            at: Catalog version to read, the newest if None.
+        """
+        return self._backend.value(operation, {"id": list(table_id)} | (request or {}), at=at)
+
+    def stage_rows(self, table_id: TableId, rows: bytes, request: Json) -> Json:
+        """Have the catalog write rows for a batch, which commits them.
+
+        Args:
+            table_id: Path of the table.
+            rows: An Arrow IPC stream.
+            request: `mode` (`create`, `append`, `overwrite`), and optionally `branch` and `properties`.
+
+        Returns:
+            `operations` for `commit_json`, `num_rows` and `location`. Rows that no batch commits are garbage.
+
+        Raises:
+            CommitRejected: The catalog refused the rows.
+            AccessRefused: The caller may not write them.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        return self._backend.stage({"id": list(table_id)} | request, rows)
 
     def namespaces(self, parent: Sequence[str], *, at: int | None = None) -> list[str]:
         """Names of the child namespaces of a namespace. `at` is the catalog version to read, the newest if None."""

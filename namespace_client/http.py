@@ -43,6 +43,7 @@ _READS: Final = 5
 _SUCCESS: Final = range(200, 300)
 _VERSION: Final = "x-lance-catalog-version"
 _KEY: Final = "Idempotency-Key"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _TWICE: Final = Retrying(stop=stop_after_attempt(2), retry=retry_if_exception_type(httpx.TransportError), reraise=True)
 
@@ -290,21 +291,41 @@ class HttpClient:
             self._result(_read(response), path)
             raise CatalogUnreachable(f"{self.url}: answered {response.status_code} to {path} without an error")
 
-    def rows(self, method: Method, path: str, body: Json | None = None) -> pa.RecordBatchReader:
-        """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too."""
+    def rows(
+        self, method: Method, path: str, body: Json | None = None, *, at: int | None = None, most: int | None = None
+    ) -> pa.RecordBatchReader:
+        """Send a read whose answer is rows, which are read as they are taken. Raises as `ask` does, then too.
+
+        Of an answer with more than `most` bytes `RowsTooLong` is raised, once so many were taken.
+        """
         from namespace_client.row_streams import rows_of
 
         try:
-            response = _TWICE(self._open, method, path, body)
+            response = _TWICE(self._open, method, path, body, at)
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
         self._require_success(response, path)
-        return rows_of(response, self.url)
+        return rows_of(response, self.url, most=most)
 
-    def _open(self, method: Method, path: str, body: Json | None) -> httpx.Response:
+    def upload(self, path: str, rows: bytes, *, parameters: Mapping[str, Any]) -> Json:
+        """Send rows, an Arrow IPC stream, to a route that changes nothing by itself. Raises as `ask` does."""
+
+        def send() -> HttpResponse:
+            self._require_open("POST", path)
+            headers = {**trace_context(), "content-type": _ARROW}
+            return _read(self._client.post(path, content=rows, params=parameters, headers=headers))
+
+        try:
+            response: HttpResponse = _UNTHROTTLED(_TWICE, send)
+        except httpx.RequestError as error:
+            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+        return self._result(response, path)
+
+    def _open(self, method: Method, path: str, body: Json | None, at: int | None) -> httpx.Response:
         """Send a request; the body of a success is not read."""
         self._require_open(method, path)
-        request = self._client.build_request(method, path, json=body or {}, headers=trace_context())
+        headers = {**trace_context(), **({} if at is None else {_VERSION: str(at)})}
+        request = self._client.build_request(method, path, json=body or {}, headers=headers)
         response = self._client.send(request, stream=True)
         if response.status_code not in _SUCCESS:
             try:
@@ -369,10 +390,26 @@ class HttpBackend:
         method, path, body, parameters = http_request(operation, request)
         return self._client.ask(method, path, body, parameters=parameters, at=at)
 
-    def rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
+    def rows(
+        self, operation: str, request: Json, *, at: int | None = None, most: int | None = None
+    ) -> pa.RecordBatchReader:
         """See `Backend.rows`."""
         method, path, body, _parameters = http_request(operation, request)
-        return self._client.rows(method, path, body)
+        return self._client.rows(method, path, body, at=at, most=most)
+
+    def value(self, operation: str, request: Json, *, at: int | None = None) -> Any:
+        """See `Backend.value`."""
+        method, path, body, _parameters = http_request(operation, request)
+        response = self._client.fetch(method, path, body, at=at)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise CatalogUnreachable(f"{self.name}: {path}: expected JSON, found something else") from error
+
+    def stage(self, request: Json, rows: bytes) -> Json:
+        """See `Backend.stage`."""
+        _method, path, _body, parameters = http_request("stage_rows", request)
+        return self._client.upload(path, rows, parameters=parameters)
 
     def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """See `Backend.send`."""

@@ -52,8 +52,16 @@ class Namespace(Protocol):
         """Execute a read."""
         ...
 
-    def read_rows(self, operation: str, request: Mapping[str, Any]) -> pa.RecordBatchReader:
+    def read_rows(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> pa.RecordBatchReader:
         """Execute a read whose answer is rows, which are read as they are taken."""
+        ...
+
+    def read_value(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> Any:
+        """Execute a read of one table whose answer is a value of JSON."""
+        ...
+
+    def stage_rows(self, request: Json, request_data: bytes) -> Json:
+        """Write rows, an Arrow IPC stream, for a batch that commits them."""
         ...
 
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
@@ -113,18 +121,37 @@ class InProcessBackend:
             return self._events(request)
         return self._read(operation, request, at)
 
-    def rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
+    def rows(
+        self, operation: str, request: Json, *, at: int | None = None, most: int | None = None
+    ) -> pa.RecordBatchReader:
         """See `Backend.rows`."""
         import pyarrow as pa
 
+        from namespace_client.row_streams import RowsTooLong
+
         with self._errors():
-            found = self.namespace.read_rows(operation, request)
+            found = self.namespace.read_rows(operation, request, at=at)
 
         def batches() -> Iterator[pa.RecordBatch]:
+            taken = 0
             with self._errors():
-                yield from found
+                for batch in found:
+                    taken += batch.nbytes
+                    if most is not None and taken > most:
+                        raise RowsTooLong(most)
+                    yield batch
 
         return pa.RecordBatchReader.from_batches(found.schema, batches())
+
+    def value(self, operation: str, request: Json, *, at: int | None = None) -> Any:
+        """See `Backend.value`."""
+        with self._errors():
+            return self.namespace.read_value(operation, request, at=at)
+
+    def stage(self, request: Json, rows: bytes) -> Json:
+        """See `Backend.stage`."""
+        with self._errors():
+            return self.namespace.stage_rows(request, rows)
 
     def _events(self, request: Json) -> Json:
         """The events of a request, once there are some, or the time is over that it may wait."""

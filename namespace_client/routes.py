@@ -67,6 +67,12 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "create_table_branch": _Route("POST", "/v1/table/{id}/branches/create"),
     "delete_table_branch": _Route("POST", "/v1/table/{id}/branches/delete"),
     "read_table_changes": _Route("POST", "/v1/table/{id}/changes"),
+    "query_table": _Route("POST", "/v1/table/{id}/query"),
+    "count_table_rows": _Route("POST", "/v1/table/{id}/count_rows"),
+    "get_table_stats": _Route("POST", "/v1/table/{id}/stats"),
+    "list_table_indices": _Route("POST", "/v1/table/{id}/index/list"),
+    "describe_table_index_stats": _Route("POST", "/v1/table/{id}/index/{index_name}/stats"),
+    "stage_rows": _Route("POST", "/v1/table/{id}/stage", in_query=True),
     "describe_transaction": _Route("POST", "/v1/transaction/{id}/describe"),
     "batch_commit_tables": _Route("POST", "/v1/table/batch-commit"),
 }
@@ -76,7 +82,8 @@ def http_request(operation: str, request: Json) -> HttpRequest:
     """The HTTP request for an operation of `ROUTES`."""
     route = ROUTES[operation]
     rest = {key: value for key, value in request.items() if f"{{{key}}}" not in route.path}
-    parts = {"version": request.get("version"), "id": object_id(request["id"]) if "id" in request else ""}
+    index = quote(request.get("index_name") or "", safe="")
+    parts = {"version": request.get("version"), "id": object_id(request.get("id") or ()), "index_name": index}
     path = route.path.format(**parts)
     if route.method == "GET" or route.in_query:
         return HttpRequest(route.method, path, None, rest)

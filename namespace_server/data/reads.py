@@ -147,9 +147,9 @@ class RowReads:
         self._catalog = catalog
         self._readers = readers
 
-    def value(self, operation: str, request: ReadRequest) -> Answer[object]:
+    def value(self, operation: str, request: ReadRequest, at: ReadPoint = NEWEST) -> Answer[object]:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
-        planned = plan_read(self._catalog, operation, request)
+        planned = plan_read(self._catalog, operation, request, at)
         if planned.known is not None:
             return planned.answer(planned.known)
         with self._errors(planned):
@@ -161,9 +161,15 @@ class RowReads:
         with self._errors(planned):
             return self._readers.rows(planned.job, planned.table)
 
+    def stream(self, operation: str, request: ReadRequest, at: ReadPoint = NEWEST) -> pa.RecordBatchReader:
+        """Answer a read with rows, read as they are taken. Raises the namespace errors of the operation, then too."""
+        return self._stream(plan_read(self._catalog, operation, request, at))
+
     def changes(self, request: ReadChanges) -> pa.RecordBatchReader:
         """The changed rows of a table, read as they are taken. Raises the namespace errors, then too."""
-        planned = plan_changes(self._catalog, request)
+        return self._stream(plan_changes(self._catalog, request))
+
+    def _stream(self, planned: PlannedRead) -> pa.RecordBatchReader:
         with self._errors(planned):
             found = self._readers.stream(planned.job, planned.table)
 

@@ -16,6 +16,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import UnsupportedOperationError
 from pydantic import TypeAdapter
 
+from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import change_type, changes_type, checked, read_type
 from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.batch_requests import CALLS
@@ -67,11 +68,20 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
         """BatchCommitTables with our operations too; request and answer as on the wire."""
         return dict(self.write("batch_commit_tables", request, idempotency_key=idempotency_key).body)
 
-    def read_rows(self, operation: str, request: Json) -> pa.RecordBatchReader:
-        """Ours: a read whose answer is rows, which are read as they are taken: `read_table_changes`."""
-        if operation != CHANGES_OF_ROWS:
-            raise UnsupportedOperationError(f"{operation}: expected {CHANGES_OF_ROWS}")
-        return self.row_reads.changes(checked(changes_type(), request))
+    def read_rows(self, operation: str, request: Json, *, at: int | None = None) -> pa.RecordBatchReader:
+        """Ours: a read whose answer is rows, which are read as they are taken.
+
+        `read_table_changes`, or `query_table` at a catalog version, the newest if None.
+        """
+        if operation == CHANGES_OF_ROWS and at is None:  # their request names the catalog versions
+            return self.row_reads.changes(checked(changes_type(), request))
+        if operation == "query_table":
+            return self.row_reads.stream(operation, checked(read_type(operation), request), ReadPoint(at))
+        raise UnsupportedOperationError(f"{operation}: expected query_table, or {CHANGES_OF_ROWS} without `at`")
+
+    def read_value(self, operation: str, request: Json, *, at: int | None = None) -> Any:
+        """Ours: a read of a table whose answer is a value of JSON, at a catalog version, the newest if None."""
+        return self.row_reads.value(operation, checked(read_type(operation), request), ReadPoint(at)).body
 
     def stage_rows(self, request: Json, request_data: bytes) -> Json:
         """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.
