@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -35,6 +35,21 @@ if TYPE_CHECKING:
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 
 
+class MountedApplication(Protocol):
+    """An ASGI application for HTTP that a server serves beside its routes, below a path of its own.
+
+    It judges nobody: what it has to show of the catalog it asks the server for, with the credentials of its caller.
+    """
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Handle one request, whose `path` is as it was sent and begins with where this is mounted."""
+        ...
+
+    def lifespan(self, server: ASGIApp) -> AbstractAsyncContextManager[None]:
+        """Requests come within, on the running event loop, on which `server` answers those of its API."""
+        ...
+
+
 class Application:
     """The ASGI application of one catalog. It serves HTTP within `lifespan` only."""
 
@@ -49,6 +64,7 @@ class Application:
     ) -> None:
         self.service = service
         self._jobs: list[BackgroundJob] = []
+        self._mounted: dict[str, MountedApplication] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self._routes = Router(ROUTES, self.api, service, (LancedbDialect(),))
@@ -77,7 +93,20 @@ class Application:
         path = scope["raw_path"].decode("latin-1").rstrip("/") or "/"
         # Of an address that ends in "/" stock clients make "//v1/...".
         scope["path"] = path[1:] if path.startswith("//v1/") else path
+        if self._mounted:
+            place = path[1:].partition("/")[0]
+            if place in self._mounted:
+                scope["operation"] = place
+                return self._mounted[place](scope, receive, send)
         return self._routes(scope, receive, send)
+
+    def mount(self, name: str, application: MountedApplication) -> None:
+        """Serve an application at `/name` and below, within `lifespan`, which has not begun.
+
+        Its requests pass the checks of head, host and origin, and are logged, measured and traced as the operation
+        `name`.
+        """
+        self._mounted[name] = application
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -88,7 +117,10 @@ class Application:
         for job in self._jobs:
             background.start(job)
         try:
-            yield
+            async with AsyncExitStack() as mounted:
+                for application in self._mounted.values():
+                    await mounted.enter_async_context(application.lifespan(self))
+                yield
         finally:
             for job in self._jobs:
                 background.stop_soon(job.name)

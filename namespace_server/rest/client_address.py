@@ -1,4 +1,4 @@
-"""The address of the client of a request: that of its connection, or what a trusted proxy says."""
+"""The address and the scheme of the client of a request: those of its connection, or what a trusted proxy says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 _FORWARDED_FOR: Final = b"x-forwarded-for"
 _FORWARDED: Final = b"forwarded"
+_FORWARDED_PROTO: Final = b"x-forwarded-proto"
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -44,6 +45,24 @@ class ClientAddresses:
         }
         return named.pop() if len(named) == 1 else address
 
+    def scheme_of(self, scope: Scope) -> str:
+        """`http` or `https`: by which of them the client called the first proxy, or this server.
+
+        That of the connection, unless a trusted proxy names the other one, and no header contradicts it.
+        """
+        own: str = scope["scheme"]
+        connection = scope.get("client")
+        if not self._proxies or connection is None or not self._is_trusted(connection[0]):
+            return own
+        named = {
+            scheme.strip().strip('"').lower()
+            for name, read in ((_FORWARDED_PROTO, _read_list), (_FORWARDED, _read_schemes))
+            for header, value in scope["headers"]
+            if header == name
+            for scheme in read(value.decode("latin-1"))
+        }
+        return named.pop() if len(named) == 1 and named <= {"http", "https"} else own
+
     def _client(self, proxy: str, listed: list[str]) -> str:
         """The client in a list, searched from its right end; an unreadable item ends the search at the proxy before."""
         found = proxy
@@ -75,6 +94,12 @@ def _read_forwarded(value: str) -> list[str]:
         next((found.strip() for name, _, found in map(_pair, element.split(";")) if name == "for"), "")
         for element in value.split(",")
     ]
+
+
+def _read_schemes(value: str) -> list[str]:
+    """The `proto` of the elements that have one."""
+    pairs = (_pair(text) for element in value.split(",") for text in element.split(";"))
+    return [found for name, _, found in pairs if name == "proto"]
 
 
 def _pair(text: str) -> tuple[str, str, str]:

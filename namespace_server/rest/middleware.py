@@ -64,8 +64,8 @@ class RequestContext:
     A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. So does
     the name of this process with a change that another server handed to it. Of a header that is there more than once
     the last one counts. Leaves in the scope for the others: `header_map`, the headers by their lower-case names,
-    `client_address` and `request_id`, and once the answer has begun `response_start`, the message that began it. The
-    router leaves the `operation`, the `dialect`, and for one that has statuses of its own `status_of`.
+    `client_address`, `client_scheme` and `request_id`, and once the answer has begun `response_start`, the message that
+    began it. The router leaves the `operation`, the `dialect`, and for one that has statuses of its own `status_of`.
     """
 
     def __init__(self, app: ASGIApp, service: CatalogService, addresses: ClientAddresses) -> None:
@@ -81,6 +81,7 @@ class RequestContext:
         headers: Headers = dict(scope["headers"])
         scope["header_map"] = headers
         scope["client_address"] = self._addresses.of(scope)
+        scope["client_scheme"] = self._addresses.scheme_of(scope)
         request_id = self._request_id(headers)
         scope["request_id"] = request_id.decode()
         of_peer: Sequence[tuple[bytes, bytes]] = ()
@@ -300,7 +301,7 @@ class HostGuard:
                 raise OriginRefused("Sec-Fetch-Site: expected a request of this origin, found one of another")
             return
         named = origin.decode("latin-1").lower()
-        own = f"{scope['scheme']}://{(host or b'').decode('latin-1').lower()}"
+        own = f"{scope.get('client_scheme', scope['scheme'])}://{(host or b'').decode('latin-1').lower()}"
         if named != own and named not in self._origins:
             raise OriginRefused(f"Origin: expected {own} or one that is allowed, found {named[:80]!r}")
 

@@ -55,6 +55,42 @@ def test_the_client_is_the_last_one_that_no_trusted_proxy_is(
     assert address(connection, **headers) == client
 
 
+@pytest.mark.parametrize(
+    ("connection", "headers", "scheme"),
+    [
+        ("10.1.1.1", {}, "http"),
+        ("10.1.1.1", {"x_forwarded_proto": "https"}, "https"),
+        ("10.1.1.1", {"forwarded": 'for=192.0.2.1;proto="HTTPS", for=10.2.2.2'}, "https"),
+        ("10.1.1.1", {"x_forwarded_proto": "https, https", "forwarded": "proto=https"}, "https"),
+        ("10.1.1.1", {"x_forwarded_proto": "https, http"}, "http"),
+        ("10.1.1.1", {"x_forwarded_proto": ["https", "http"]}, "http"),
+        ("10.1.1.1", {"x_forwarded_proto": "http", "forwarded": "proto=https"}, "http"),
+        ("10.1.1.1", {"x_forwarded_proto": "gopher"}, "http"),
+        ("192.0.2.7", {"x_forwarded_proto": "https"}, "http"),
+    ],
+)
+def test_a_trusted_proxy_says_by_which_scheme_its_client_came(
+    connection: str, headers: dict[str, Any], scheme: str
+) -> None:
+    pairs = [
+        (name.replace("_", "-").encode(), value.encode())
+        for name, values in headers.items()
+        for value in ([values] if isinstance(values, str) else values)
+    ]
+    scope = {"client": (connection, 1), "headers": pairs, "scheme": "http"}
+    assert ClientAddresses(PROXIES).scheme_of(scope) == scheme
+    assert ClientAddresses().scheme_of(scope) == "http"
+
+
+def test_a_page_behind_a_proxy_that_ends_tls_may_send_what_its_own_server_takes(echo_catalog: Any) -> None:
+    app = create_app(echo_catalog, Authenticator({}), proxies=("127.0.0.1",))
+    with serving(app) as url, httpx.Client(base_url=url) as http:
+        own = {"host": "catalog.example", "origin": "https://catalog.example"}
+        assert http.post("/v1/namespace/a/create", json={}, headers=own).status_code == 403
+        proxied = own | {"x-forwarded-proto": "https"}
+        assert http.post("/v1/namespace/a/create", json={}, headers=proxied).status_code == 200
+
+
 class Clock:
     now = 1000.0
 
