@@ -10,7 +10,7 @@ from immutables import Map
 
 from namespace_server.access.grants import GrantEntry, MembershipEntry, object_name
 from namespace_server.access.subjects import EVERYONE, Grantee, Privilege, Subject, ordered
-from namespace_server.access.visible_names import NO_PATHS, GrantedPaths, VisibleNames, names_of_all
+from namespace_server.access.visible_names import NO_PATHS, GrantedPaths, VisibleNames, VisibleRoots, names_of_all
 from namespace_server.directory.model.object_ids import ObjectId
 
 _MOST_SUBJECTS: Final = 4_096
@@ -130,6 +130,27 @@ class AccessPolicy:
         if subject is None or self._find(subject, Privilege.SEE, (*namespace, ""), None) is not None:
             return None
         return names_of_all(self._paths_of(subject), namespace)
+
+    def visible_roots(self, subject: Subject | None) -> VisibleRoots | None:
+        """The namespaces all below which a subject may see, and the other tables; None: all of the catalog.
+
+        It looks at the grants of the subject, not at the objects. What is granted may not be there.
+        """
+        if subject is None or self._find(subject, Privilege.SEE, ("",), None) is not None:
+            return None
+        namespaces: list[ObjectId] = []
+        tables: list[ObjectId] = []
+        for path in sorted({path for paths in self._paths_of(subject) for path in paths}):
+            if namespaces and path[: len(namespaces[-1])] == namespaces[-1]:
+                continue
+            if self._find(subject, Privilege.SEE, (*path, ""), None) is not None:
+                (tables if self._is_table(path) else namespaces).append(path)
+            elif self._find(subject, Privilege.SEE, path, None) is not None and self._is_table(path):
+                tables.append(path)
+        return VisibleRoots(namespaces, tables)
+
+    def _is_table(self, path: ObjectId) -> bool:
+        return any(entry.kind == "table" for entry in self._grants.get(path, _NO_GRANTS).values())
 
     def knows(self, subject: Subject | None) -> bool:
         """Whether a subject has any grant at all."""

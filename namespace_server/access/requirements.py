@@ -72,6 +72,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "list_namespaces": SHOWN,
     "list_tables": SHOWN,
     "list_all_tables": SHOWN,
+    "find_tables": SHOWN,
     "describe_table": SHOWN,
     "describe_table_in_lance_types": SHOWN,  # the same, as clients of another dialect have it described
     "table_exists": SHOWN,

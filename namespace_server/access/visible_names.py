@@ -54,6 +54,13 @@ class VisibleNames(NamedTuple):
     tables: SortedNames | MergedNames
 
 
+class VisibleRoots(NamedTuple):
+    """What may be seen: all below some namespaces, and some tables elsewhere. Each in order, none below another one."""
+
+    namespaces: list[ObjectId]
+    tables: list[ObjectId]
+
+
 class _Names(NamedTuple):
     """The names directly below a namespace that grants of one grantee lead to."""
 
@@ -78,6 +85,9 @@ class GrantedPaths:
 
     def __len__(self) -> int:
         return len(self._own)
+
+    def __iter__(self) -> Iterator[ObjectId]:
+        return iter(self._own)
 
     def leads_below(self, namespace: ObjectId) -> bool:
         """Whether there is a grant on something below."""

@@ -48,6 +48,13 @@ class Paging(QueryParameters, total=False):
     limit: PageSize
 
 
+class FindTablesQuery(QueryParameters, total=False):
+    """Query parameters of the search of tables by words of their ids."""
+
+    text: Required[str]
+    limit: PageSize
+
+
 class EventsQuery(QueryParameters, total=False):
     """Query parameters of the events of the catalog. `wait` is in seconds."""
 

@@ -101,6 +101,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
             "DescribeCatalog",
             "ListCatalogVersions",
             "ListDroppedTables",
+            "FindTables",
             "ListCatalogPins",
             "ListIntents",
             "ListCursors",

@@ -74,9 +74,34 @@ class TestLists:
         assert ann.get("/v1/namespace/a/list").json() == {"namespaces": ["n7"]}
         assert ann.get("/v1/namespace/%24/list").json() == {"namespaces": ["a"]}
 
+    def test_found_tables(self, team: Team, ann: Caller) -> None:
+        found = ann.get("/v1/catalog/tables?text=A%20T0").json()
+        assert found == {"tables": [["a", name] for name in SHOWN], "more": False}
+        assert ann.get("/v1/catalog/tables?text=t0&limit=5").json() == {
+            "tables": [["a", name] for name in SHOWN[:5]],
+            "more": True,
+        }
+        assert ann.get("/v1/catalog/tables?text=n7.deep").json() == {"tables": [["a", "n7", "deep"]], "more": False}
+        assert ann.get("/v1/catalog/tables?text=t001").json() == {"tables": [], "more": False}
+        everything = team.caller(ADMIN).get("/v1/catalog/tables?text=t0&limit=-1").json()["tables"]
+        assert len([path for path in everything if path[:1] == ["a"] and len(path) == 2]) == 100
+
+    def test_found_tables_of_an_earlier_version(self, team: Team, ann: Caller) -> None:
+        admin = team.caller(ADMIN)
+        version = admin.get("/v1/catalog").json()["version"]
+        assert admin.post("/v1/table/a$t009/rename", {"new_table_name": "t009renamed"}).status_code == 200
+        try:
+            at = {"x-lance-catalog-version": str(version)}
+            assert ann.get("/v1/catalog/tables?text=t009", at).json()["tables"] == [["a", "t009"]]
+            assert ann.get("/v1/catalog/tables?text=t001", at).json()["tables"] == []
+            assert ann.get("/v1/catalog/tables?text=t009").json()["tables"] == [["a", "t009renamed"]]
+        finally:
+            assert admin.post("/v1/table/a$t009renamed/rename", {"new_table_name": "t009"}).status_code == 200
+
     def test_nobody_sees_nothing(self, team: Team, ann: Caller) -> None:
         nobody = team.caller("nobody")
         assert nobody.get("/v1/namespace/%24/list").json() == {"namespaces": []}
+        assert nobody.get("/v1/catalog/tables?text=t0").json() == {"tables": [], "more": False}
         assert nobody.get("/v1/namespace/%24/table/list").json() == {"tables": []}
         assert nobody.get("/v1/table").json() == {"tables": []}
         assert nobody.get("/v1/namespace/a/table/list").status_code == 404

@@ -219,6 +219,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "ListAuditedVersions": lambda _, n: Asked(),
     "ListRefusedAttempts": lambda _, n: Asked(query={"decision": "denied"}),
     "ListDroppedTables": lambda _, n: Asked(),
+    "FindTables": lambda _, n: Asked(query={"text": n}),
     "ListCatalogPins": lambda _, n: Asked(),
     "ListIntents": lambda _, n: Asked(),
     "EnableGrants": lambda _, n: Asked({"administrators": [{"principal": n}]}),

@@ -179,6 +179,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
 
     assert call("undrop_table", name, body={})["id"] == [root, "t"]
     assert [root, "two"] in [table["id"] for table in call("list_dropped_tables")["tables"]]
+    assert call("find_tables", text=f"{root.upper()} t")["tables"][0] == [root, "t"]
 
     pinned = call("pin_catalog_version", body={"name": root, "seconds": 60})["pin"]
     assert pinned in call("list_catalog_pins")["pins"]

@@ -562,6 +562,7 @@ def exercise(call: Recorder, url: str) -> None:
     call("DropTable", id="ws$e")
     call("DropTable", {"purge": True}, id="ws$b")
     call("ListDroppedTables", query="?limit=1")
+    call("FindTables", query="?text=b&limit=1")
     call("BatchCommitTables", {"operations": [{"undrop_table": {"id": ["ws", "e"], "new_id": ["ws", "f"]}}]})
     call("DropNamespace", id="other")
     call("PinCatalogVersion", {"name": "p", "seconds": 60, "reason": "a test"})

@@ -77,6 +77,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "drop_table": frozenset({"context", "id", "identity", "purge"}),
     "enable_grants": frozenset({"administrators", "context", "identity"}),
     "end_intent": frozenset({"context", "identity", "intent_id"}),
+    "find_tables": frozenset({"context", "identity", "limit", "text"}),
     "get_table_tag_version": frozenset({"context", "id", "identity", "tag"}),
     "grant_privileges": frozenset({"on", "privileges", "to"}),
     "grant_role": frozenset({"role", "to"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import orjson
@@ -28,6 +28,7 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId, version_object_id
+from namespace_server.directory.model.persistent.name_index import NameIndex
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Children, StoredTable
 from namespace_server.directory.model.state_editor import apply_changes
@@ -129,6 +130,13 @@ class CatalogSnapshot:
         """
         walks = [self._walk(parent, after) for parent in ((), *sorted(self._state.detached))]
         return walks[0] if len(walks) == 1 else heapq.merge(*walks)
+
+    def find_tables(self, words: Sequence[str], most: int) -> list[ObjectId]:
+        """The tables whose ids have all words, at most `most`, the best first; see `NameIndex.search`.
+
+        The first search of a catalog makes its index, which takes some microseconds for each table.
+        """
+        return self._index().search(words, most)
 
     def head(self, table_id: ObjectId, branch: str | None = None) -> VersionEntry | None:
         """The newest version of a chain, or None when the table or the chain does not exist."""
@@ -342,6 +350,9 @@ class CatalogSnapshot:
         yield from self.intents()
         yield from self.cursors()
         yield from self.access_rows()
+
+    def _index(self) -> NameIndex:
+        return self._state.names.index(self._state.children)
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)

@@ -160,7 +160,7 @@ class _Editor:
 
     def finish(self) -> CatalogState:
         """The new state, with the lists of children brought up to date."""
-        children, detached = self.before.children, self.before.detached
+        children, detached, before = self.before.children, self.before.detached, self.before.tables
         namespaces: defaultdict[ObjectId, set[str]] = defaultdict(set)
         for path in self.touched:
             if path:
@@ -175,6 +175,9 @@ class _Editor:
                 continue
             is_parent = new.namespaces or new.tables
             children = children.set(parent, new) if is_parent else children.delete(parent)
+        names = self.before.names
+        if changed := {path: path in self.tables for path in self.touched if path in self.tables or path in before}:
+            names = names.edited(changed)
         for path in {*namespaces, *self.touched}:
             if path and path in children and path not in self.namespaces:
                 if path not in detached:
@@ -200,6 +203,7 @@ class _Editor:
             detached,
             self.access,
             self._policy() if self.granted or self.revoked else self.before.policy,
+            names,
         )
 
     def _serial(self, object_id: str) -> int:

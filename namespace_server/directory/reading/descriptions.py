@@ -25,6 +25,7 @@ from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, Ta
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.history import outline_of_record, without_private
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
+from namespace_server.directory.model.persistent.name_index import words_of
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
@@ -35,6 +36,8 @@ from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.visible_history import visible_batches, visible_versions
 
 _READ = frozenset({Privilege.READ})
+_SHORT_PAGE = 100
+"""Entries of an answer of which a client takes the first, unless it wants more."""
 _REFERENCES = ("branch", "version", "tag")
 
 Body = dict[str, object]
@@ -95,6 +98,14 @@ def list_all_tables(context: ReadContext, request: Request) -> Body:
         tables.append(delimiter.join(table_id[len(root) :]))
         last = join(table_id[len(root) :])
     return {"tables": tables}
+
+
+def find_tables(context: ReadContext, request: Request) -> Body:
+    """Ours: the tables whose ids have all words of `text`, the best first, and whether there are more of them."""
+    words = words_of(request_fields.text(request, "text", required=True) or "")
+    most = _SHORT_PAGE if request_fields.page_size(request) is None else context.page_size(request)
+    found = context.snapshot.find_tables(words, most + 1) if most else []
+    return {"tables": [list(table_id) for table_id in found[:most]], "more": len(found) > most}
 
 
 def table_exists(context: ReadContext, request: Request) -> Body:
@@ -196,7 +207,7 @@ def list_audited_versions(context: ReadContext, request: Request) -> Body:
 def _versions(context: ReadContext, request: Request, told: Callable[[Body], Body]) -> Body:
     last = request_fields.page_position(request, "a catalog version")
     before = context.snapshot.version + 1 if last is None else last
-    wanted = 100 if request_fields.page_size(request) is None else context.page_size(request)
+    wanted = _SHORT_PAGE if request_fields.page_size(request) is None else context.page_size(request)
     history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
     versions = [_historic(context, entry, told) for entry in history[:wanted]]
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
@@ -368,6 +379,7 @@ READS: Mapping[str, Read] = {
     "list_namespaces": list_namespaces,
     "list_tables": list_tables,
     "list_all_tables": list_all_tables,
+    "find_tables": find_tables,
     "table_exists": table_exists,
     "describe_table": describe_table,
     "describe_table_in_lance_types": describe_table_in_lance_types,

@@ -7,7 +7,7 @@ read: what may be seen is decided today.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NoReturn, TypeVar
@@ -29,6 +29,7 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import CommitTransaction, CreateBranch, CreateTableVersion
+from namespace_server.directory.model.persistent.name_index import Roots
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import Children
@@ -203,6 +204,12 @@ class VisibleSnapshot(CatalogSnapshot):
         """The branches of a table that may be seen, by name."""
         return self._base.branches(table_id) if self._sees(table_id) else ()
 
+    def find_tables(self, words: Sequence[str], most: int) -> list[ObjectId]:
+        """The tables that may be seen whose ids have all words; what is hidden is not looked through."""
+        found = self._sight.policy.visible_roots(self._sight.subject)
+        roots = None if found is None else Roots(found.namespaces, list(filter(self._holds, found.tables)))
+        return self._index().search(words, most, roots=roots)
+
     def record(self, batch_uuid: str) -> RecordEntry | None:
         """The record of a batch of the caller, or of one that changed a table that may be seen; with these tables."""
         found = self._base.record(batch_uuid)
@@ -262,6 +269,10 @@ class VisibleSnapshot(CatalogSnapshot):
         """Whether a table of this id, if there is one, may be seen. It is asked before the table is looked up."""
         return self.allows(Privilege.SEE, table_id)
 
+    def _holds(self, table_id: ObjectId) -> bool:
+        """Whether there is a table of this id, seen or not."""
+        return self._base.table(table_id) is not None
+
     def _is_own(self, entry: PinEntry | IntentEntry | CursorEntry) -> bool:
         return self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
 
@@ -317,6 +328,10 @@ class EarlierVisibleSnapshot(VisibleSnapshot):
         if living is not None:
             return sight.allows(privilege, living)
         return sight.allowed_at(privilege, table_id, self.version)
+
+    def find_tables(self, words: Sequence[str], most: int) -> list[ObjectId]:
+        """The tables that may be seen whose ids have all words; all that have them are looked at."""
+        return self._index().search(words, most, wanted=self._sees)
 
     def namespace(self, namespace_id: ObjectId) -> NamespaceEntry | None:
         """The namespace, with the properties that it had if it is the one that the caller may see today."""

@@ -24,6 +24,7 @@ from namespace_server.rest.models import (
     CreateTableQuery,
     DescribeTableQuery,
     FindBlobQuery,
+    FindTablesQuery,
     GrantsQuery,
     InsertQuery,
     ListTablesQuery,
@@ -167,6 +168,7 @@ OPERATIONS: tuple[Route, ...] = (
     post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
     # -- the catalog itself: its present state, and its history
     get("describe_catalog", "/v1/catalog", Read(), fast=True),
+    get("find_tables", "/v1/catalog/tables", Read(query=FindTablesQuery)),
     get("list_catalog_versions", "/v1/catalog/versions", Read(query=Paging)),
     post("pin_catalog_version", "/v1/catalog/pins", Commit()),
     get("list_catalog_pins", "/v1/catalog/pins", Read()),

@@ -119,6 +119,7 @@ from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from .failed_operation import FailedOperation
 from .failed_operation_kind import FailedOperationKind
 from .fetch_table_blobs_request import FetchTableBlobsRequest
+from .find_tables_response import FindTablesResponse
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
 from .fts_query import FtsQuery
@@ -354,6 +355,7 @@ __all__ = (
     "FailedOperation",
     "FailedOperationKind",
     "FetchTableBlobsRequest",
+    "FindTablesResponse",
     "FragmentStats",
     "FragmentSummary",
     "FtsQuery",

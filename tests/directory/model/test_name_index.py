@@ -1,0 +1,116 @@
+"""A `NameIndex` finds what a look at every name would find, the best first, and an edit makes it as if made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, changes_of
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.persistent import name_index
+from namespace_server.directory.model.persistent.name_index import NameIndex, Roots, words_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+NAMES = st.text("abO ß\u0130\n\0.\U0001f600", min_size=1, max_size=5)
+"""Of few characters, so that parts of them are found; also such as other writers have made."""
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
+TEXTS = st.text("aboS .$\u0130", max_size=6)
+
+
+def made(paths: Iterable[ObjectId]) -> NameIndex:
+    below: dict[ObjectId, list[str]] = {}
+    for path in sorted(paths, key=lambda each: (each[:-1], each[-1])):
+        below.setdefault(path[:-1], []).append(path[-1])
+    return NameIndex.of(below.items())
+
+
+def looked_through(paths: Iterable[ObjectId], words: Sequence[str]) -> list[ObjectId]:
+    """What a look at every name finds, in the order of the kinds of matches."""
+
+    def plain(text: str) -> str:
+        return text.casefold().replace("\n", " ").replace("\0", " ")
+
+    def kind(path: ObjectId) -> int:
+        name = plain(path[-1])
+        return 0 if words and name == words[-1] else 1 if not words or name.startswith(words[-1]) else 2
+
+    found = [path for path in paths if all(any(word in plain(part) for part in path) for word in words)]
+    return sorted(found, key=lambda path: (kind(path), path[:-1], path[-1]))
+
+
+@given(st.sets(PATHS, max_size=40), TEXTS)
+def test_it_finds_what_a_look_at_every_name_finds(paths: set[ObjectId], text: str) -> None:
+    words = words_of(text)
+    assert made(paths).search(words, 1_000) == looked_through(paths, words)
+
+
+@given(st.sets(PATHS, max_size=40), TEXTS, st.integers(1, 5))
+def test_the_first_are_the_best(paths: set[ObjectId], text: str, most: int) -> None:
+    words = words_of(text)
+    assert made(paths).search(words, most) == looked_through(paths, words)[:most]
+
+
+@given(st.sets(PATHS, max_size=60), st.dictionaries(PATHS, st.booleans(), max_size=30), TEXTS)
+@settings(max_examples=200)
+def test_an_edit_makes_it_as_if_made_anew(paths: set[ObjectId], changes: dict[ObjectId, bool], text: str) -> None:
+    before, name_index._BLOCK = name_index._BLOCK, 4
+    try:
+        edited = made(paths).edited(changes)
+        left = {path for path in paths if changes.get(path, True)} | {path for path in changes if changes[path]}
+        assert len(edited) == len(left)
+        assert edited.search(words_of(text), 1_000) == looked_through(left, words_of(text))
+    finally:
+        name_index._BLOCK = before
+
+
+@given(st.sets(PATHS, max_size=60), st.sets(PATHS, max_size=3), TEXTS)
+def test_it_looks_below_its_roots_alone(paths: set[ObjectId], roots: set[ObjectId], text: str) -> None:
+    namespaces = [root for root in sorted(roots) if not any(root[:end] in roots for end in range(1, len(root)))]
+    before, name_index._BLOCK = name_index._BLOCK, 4
+    try:
+        found = made(paths).search(words_of(text), 1_000, roots=Roots(namespaces, ()))
+    finally:
+        name_index._BLOCK = before
+    below = {path for path in paths if any(path[: len(root)] == root and path != root for root in namespaces)}
+    assert sorted(found) == sorted(looked_through(below, words_of(text)))
+
+
+def test_other_tables_are_found_beside_them() -> None:
+    index = made([("a", "orders"), ("a", "parts"), ("b", "orders")])
+    assert index.search(["orders"], 9, roots=Roots([("b",)], [("a", "orders")])) == [("a", "orders"), ("b", "orders")]
+    assert index.search(["orders"], 9, roots=Roots([], [("a", "parts")])) == []
+    assert index.search(["orders"], 9, wanted=lambda path: path[0] == "b") == [("b", "orders")]
+
+
+def test_blocks_that_cannot_match_are_not_looked_at() -> None:
+    index = made([(f"n{number % 7}", f"table_{number:05}") for number in range(20_000)] + [("n3", "the_only_one")])
+    assert len(list(index._candidates(["only"], 0, len(index._blocks)))) == 1
+    assert not list(index._candidates(["nothing"], 0, len(index._blocks)))
+
+
+class TestSnapshots:
+    def test_each_finds_its_own_tables(self) -> None:
+        one = CatalogSnapshot(1).apply(changes_of([NamespaceEntry(("a",)), table("a", "orders"), table("a", "parts")]))
+        assert one.find_tables(["ORDERS".casefold()], 9) == [("a", "orders")]
+        two = one.apply(changes_of([table("a", "old_orders")], ["a$parts"]))
+        three = two.apply(changes_of([], ["a$orders"]))
+        assert three.find_tables(["orders"], 9) == [("a", "old_orders")]
+        assert two.find_tables(["orders"], 9) == [("a", "orders"), ("a", "old_orders")]
+        assert one.find_tables(["parts"], 9) == [("a", "parts")]
+        assert two.find_tables(["parts"], 9) == []
+        assert two.apply(changes_of([table("a", "parts")])).find_tables(["parts"], 9) == [("a", "parts")]
+
+    def test_a_change_of_no_name_keeps_the_index(self) -> None:
+        one = CatalogSnapshot(1).apply(changes_of([NamespaceEntry(("a",)), table("a", "orders")]))
+        one.find_tables(["orders"], 9)
+        assert one.apply(changes_of([NamespaceEntry(("b",))])).state.names is one.state.names
+
+    def test_an_index_that_is_far_behind_is_made_anew(self) -> None:
+        one = CatalogSnapshot(1).apply(changes_of([table(f"t{number}") for number in range(70_000)]))
+        assert one.find_tables(["t69999"], 9) == [("t69999",)]
+
+
+def table(*path: str) -> TableEntry:
+    return TableEntry(path, "$".join(path), {})
