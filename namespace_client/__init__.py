@@ -98,7 +98,14 @@ if TYPE_CHECKING:
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
-    from namespace_client.wire import CallerIdentity, CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
+    from namespace_client.wire import (
+        CallerIdentity,
+        CatalogCursor,
+        CatalogIntent,
+        CatalogPin,
+        DroppedTable,
+        FoundTables,
+    )
     from table_data.batch_operations import TableOfIntent, TableState
     from table_data.errors import WorkFailed
 
@@ -141,6 +148,7 @@ __all__ = [
     "Conflict",
     "DroppedTable",
     "EventsGone",
+    "FoundTables",
     "GrantList",
     "GrantOutcome",
     "GrantedOn",
@@ -237,6 +245,7 @@ _HOMES: Final = {
     "PrivilegeCheck": "namespace_client.grants",
     "RoleHolder": "namespace_client.grants",
     "DroppedTable": "namespace_client.wire",
+    "FoundTables": "namespace_client.wire",
     "TableOfIntent": "table_data.batch_operations",
     "TableState": "table_data.batch_operations",
     "WorkFailed": "table_data.errors",

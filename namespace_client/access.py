@@ -33,6 +33,7 @@ from namespace_client.wire import (
     CatalogPins,
     CommittedBatch,
     DroppedTable,
+    FoundTables,
     batch_request,
     committed_batch,
     pages_of,
@@ -424,6 +425,12 @@ class CatalogAccess:
         """Paths of all tables. `at` is the catalog version to read, the newest if None."""
         pages = self._pages("list_all_tables", {}, at)
         return [tuple(name.split(DELIMITER)) for page in pages for name in page.get("tables") or ()]
+
+    def find_tables(self, text: str, limit: int, *, at: int | None = None) -> FoundTables:
+        """The tables whose paths have all words of a text; see `CatalogReads.find`."""
+        answer = self._backend.ask("find_tables", {"text": text, "limit": limit}, at=at)
+        with self._parsing():
+            return FoundTables.of(answer)
 
     def history(
         self, *, below: int | None = None, page: int | None = None, audited: bool = False

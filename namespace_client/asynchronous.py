@@ -307,6 +307,7 @@ class AsyncCatalogView(_Threaded[CatalogView]):
 
     namespaces = _threaded(CatalogView.namespaces)
     tables = _threaded(CatalogView.tables)
+    find = _threaded(CatalogView.find)
     describe = _threaded(CatalogView.describe)
     read = _threaded(CatalogView.read)
     search = _threaded(CatalogView.search)
@@ -349,6 +350,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     close = _threaded(Catalog.close)
     namespaces = _threaded(Catalog.namespaces)
     tables = _threaded(Catalog.tables)
+    find = _threaded(Catalog.find)
     describe = _threaded(Catalog.describe)
     read = _threaded(Catalog.read)
     search = _threaded(Catalog.search)

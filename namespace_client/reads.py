@@ -11,6 +11,7 @@ from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.names import AnyName, Name, absolute
 from namespace_client.read_point import MovingReadPoint
 from table_data.batch_operations import TableId, TableState
+from table_data.errors import require_count
 
 if TYPE_CHECKING:
     import lance
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from namespace_client.blobs import BlobFile
     from namespace_client.descriptions import TableDescription
+    from namespace_client.wire import FoundTables
     from table_data.pinned_datasets import DatasetSource
     from table_data.table_changes import TableChanges
 
@@ -73,6 +75,18 @@ class CatalogReads:
             return [Name((*above, name)) for name in self.access.tables(above, at=self._at)]
         self.access.tables(above, at=self._at)  # a namespace that is not there is an error, not an empty list
         return [Name(each) for each in self.access.all_tables(at=self._at) if each[: len(above)] == above]
+
+    def find(self, text: str, *, limit: int = 20) -> FoundTables:
+        """The tables whose paths have all words of a text, in any case and order, as one types it.
+
+        Those that are called as its last word come first, then those whose name begins with it, then the others. The
+        catalog finds them by an index, in milliseconds among a million tables.
+
+        Args:
+            text: Words, or parts of them; a dot separates them as a space does. All tables are found if it has none.
+            limit: How many at most.
+        """
+        return self.access.find_tables(text, require_count("limit", limit, 1), at=self._at)
 
     def describe(
         self, table: AnyName, *, branch: str | None = None, tag: str | None = None, version: int | None = None

@@ -19,6 +19,7 @@ from namespace_client.errors import (
     RetryableConflict,
 )
 from namespace_client.history import moment
+from namespace_client.names import Name
 from table_data.batch_operations import (
     BatchOperation,
     Json,
@@ -247,6 +248,33 @@ class CatalogCursor:
             int(row["lag"]),
             bool(row.get("expired")),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTables:
+    """The tables that a search of names has found, the best first.
+
+    Attributes:
+        names: Their paths.
+        more: Whether there are more than were asked for.
+    """
+
+    names: tuple[Name, ...]
+    more: bool
+
+    @classmethod
+    def of(cls, answer: Json) -> FoundTables:
+        """The answer of the catalog. Raises `KeyError` or `TypeError` if it is none."""
+        return cls(tuple(Name(path) for path in answer["tables"]), bool(answer["more"]))
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return "\n".join([*map(str, self.names), *(["... and more"] if self.more else [])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,23 @@ class TestLists:
         assert catalog.tables("a") == [(top, "a", "u")]
         assert (top,) in catalog.namespaces(())
 
+    def test_tables_are_found_by_words_of_their_paths(self, scene: Scene) -> None:
+        catalog, top = scene.catalog, scene.namespace
+        catalog.create_namespace("eu")
+        before = catalog.access.state().version
+        for table in ("orders", "eu.old_orders", "eu.Orders_2"):
+            catalog.create(table, rows(1))
+        found = catalog.find(f"{top} orders")
+        assert [*found] == [(top, "orders"), (top, "eu", "Orders_2"), (top, "eu", "old_orders")]
+        assert not found.more
+        assert repr(catalog.find(f"{top}.orders", limit=1)) == f"{top}.orders\n... and more"
+        assert [*catalog.find(f"ORD eu.old {top}")] == [(top, "eu", "old_orders")]
+        assert [*catalog.at(before).find(f"{top} orders")] == []
+        catalog.drop("orders")
+        assert len(catalog.find(f"{top} orders")) == 2
+        with pytest.raises(InvalidCall, match="limit"):
+            catalog.find("orders", limit=0)
+
     @pytest.mark.parametrize("recursive", [False, True])
     def test_a_namespace_that_is_not_there_is_an_error(self, scene: Scene, recursive: bool) -> None:
         with pytest.raises(NotFound, match="nowhere"):

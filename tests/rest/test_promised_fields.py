@@ -80,6 +80,7 @@ _REQUESTS: Mapping[str, Mapping[str, Any]] = {
     "advance_cursor": {"name": "c"},
     "delete_cursor": {"name": "c"},
     "list_catalog_events": {"since": 0},
+    "find_tables": {"text": "t"},
     "list_grants": {"principal": "ann", "object": "t"},
     "check_privilege": {"privilege": "read", "on": _ON},
     "enable_grants": {"administrators": [_TO]},

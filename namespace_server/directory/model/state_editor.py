@@ -40,6 +40,7 @@ from namespace_server.directory.model.state import (
     StoredTable,
     VersionKey,
 )
+from namespace_server.directory.model.table_names import TableNames
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
 _NOWHERE: Final = ("", None)
@@ -160,7 +161,7 @@ class _Editor:
 
     def finish(self) -> CatalogState:
         """The new state, with the lists of children brought up to date."""
-        children, detached, before = self.before.children, self.before.detached, self.before.tables
+        children, detached = self.before.children, self.before.detached
         namespaces: defaultdict[ObjectId, set[str]] = defaultdict(set)
         for path in self.touched:
             if path:
@@ -175,9 +176,6 @@ class _Editor:
                 continue
             is_parent = new.namespaces or new.tables
             children = children.set(parent, new) if is_parent else children.delete(parent)
-        names = self.before.names
-        if changed := {path: path in self.tables for path in self.touched if path in self.tables or path in before}:
-            names = names.edited(changed)
         for path in {*namespaces, *self.touched}:
             if path and path in children and path not in self.namespaces:
                 if path not in detached:
@@ -203,8 +201,13 @@ class _Editor:
             detached,
             self.access,
             self._policy() if self.granted or self.revoked else self.before.policy,
-            names,
+            self._names(),
         )
+
+    def _names(self) -> TableNames:
+        before = self.before.tables
+        changed = {path: path in self.tables for path in self.touched if path in self.tables or path in before}
+        return self.before.names.edited(changed) if changed else self.before.names
 
     def _serial(self, object_id: str) -> int:
         return self.serials.get(object_id, NOT_STORED)

@@ -167,9 +167,7 @@ class NameIndex:
             end = bisect_left(self._firsts, (after, "")) if root else len(self._blocks)
             yield from self._below(self._candidates([first, *others], begin, end), first, others, root)
 
-    def _below(
-        self, blocks: Iterable[_Block], first: str, others: Sequence[str], root: ObjectId
-    ) -> Iterator[ObjectId]:
+    def _below(self, blocks: Iterable[_Block], first: str, others: Sequence[str], root: ObjectId) -> Iterator[ObjectId]:
         depth = len(root)
         for block in blocks:
             for number, line in block.lines(first):
