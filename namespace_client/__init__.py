@@ -9,6 +9,8 @@ catalog             `Catalog`: connections, history, transactions, retries of wh
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 events              the events of the catalog, and cursors that move behind them
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
+row_pages           pages of rows as one looks at them, and searches
+table_overview      what the catalog tells of a table
 descriptions        what a table is: schema, size, branches, tags, indices
 transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
 distributed         its calls for rows that other processes write
@@ -97,6 +99,14 @@ if TYPE_CHECKING:
     from namespace_client.reads import CatalogView
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
+    from namespace_client.table_overview import (
+        ColumnOverview,
+        FragmentSizes,
+        IndexOverview,
+        PolicyProperty,
+        TableOverview,
+        VersionOverview,
+    )
     from namespace_client.transaction import MultiTableTransaction
     from namespace_client.wire import (
         CallerIdentity,
@@ -140,6 +150,7 @@ __all__ = [
     "CatalogView",
     "ChangedTable",
     "ClientError",
+    "ColumnOverview",
     "CommitConflict",
     "CommitRejected",
     "CommitUnknown",
@@ -149,12 +160,14 @@ __all__ = [
     "DroppedTable",
     "EventsGone",
     "FoundTables",
+    "FragmentSizes",
     "GrantList",
     "GrantOutcome",
     "GrantedOn",
     "GrantedTo",
     "IncompatibleConflict",
     "IndexDescription",
+    "IndexOverview",
     "Intent",
     "InvalidCall",
     "MergeCounts",
@@ -162,6 +175,7 @@ __all__ = [
     "Name",
     "NotFound",
     "PinnedVersion",
+    "PolicyProperty",
     "PrivilegeCheck",
     "RefusedAttempt",
     "RefusedAttempts",
@@ -170,11 +184,13 @@ __all__ = [
     "StagedTransaction",
     "TableDescription",
     "TableOfIntent",
+    "TableOverview",
     "TableReader",
     "TableResult",
     "TableState",
     "TagDescription",
     "TransactionResult",
+    "VersionOverview",
     "WorkFailed",
     "lancedb",
     "with_progress",
@@ -227,6 +243,12 @@ _HOMES: Final = {
     "with_progress": "namespace_client.progress",
     "TableReader": "namespace_client.reading",
     "CatalogView": "namespace_client.reads",
+    "ColumnOverview": "namespace_client.table_overview",
+    "FragmentSizes": "namespace_client.table_overview",
+    "IndexOverview": "namespace_client.table_overview",
+    "PolicyProperty": "namespace_client.table_overview",
+    "TableOverview": "namespace_client.table_overview",
+    "VersionOverview": "namespace_client.table_overview",
     "CompactionCounts": "namespace_client.results",
     "MergeCounts": "namespace_client.results",
     "TableResult": "namespace_client.results",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from namespace_client.blobs import BlobFile
     from namespace_client.descriptions import TableDescription
+    from namespace_client.table_overview import TableOverview
     from namespace_client.wire import FoundTables
     from table_data.pinned_datasets import DatasetSource
     from table_data.table_changes import TableChanges
@@ -107,6 +108,22 @@ class CatalogReads:
         tags, branches = ({}, {}) if self._at else (self.access.tags(table_id), self.access.branches(table_id))
         with explained(str(Name(table_id))):
             return describe(opened.state, opened.base, tags, branches)
+
+    def show(self, table: AnyName, *, branch: str | None = None, version: int | None = None) -> TableOverview:
+        """What the catalog tells of a table: as `describe`, with its versions and how it is looked after.
+
+        The catalog is asked for all of it, so that it needs no access to storage: what the console shows, in a notebook
+        or a terminal.
+
+        Args:
+            table: Name of the table.
+            branch: Name of a branch.
+            version: Number of a version, the newest if None.
+        """
+        from namespace_client.table_overview import table_overview
+
+        shown = self.access.state().version if self._at is None else self._at
+        return table_overview(self.access, self._path(table), shown, at=self._at, branch=branch, version=version)
 
     def read(
         self,

@@ -73,7 +73,7 @@ from namespace_server.directory.model.state import (
     StoredTable,
 )
 from namespace_server.directory.model.state_editor import apply_changes, policy_of
-from namespace_server.directory.model.table_names import TableNames
+from namespace_server.directory.model.table_names import IndexedNames
 
 LoadHook = Callable[[int], AbstractContextManager[None]]
 """A context manager for a load of so many rows."""
@@ -160,7 +160,7 @@ class BulkLoader:
             frozenset(path for path in children if path and path not in self._namespaces),
             Map(self._access),
             policy_of(self._access),
-            TableNames(),
+            IndexedNames(),
         )
         return self._put_irregular(state)
 

@@ -14,6 +14,7 @@ history           a batch in the history of the catalog
 events            a catalog version as an event
 results           the answers of operations: their form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
+table_names       the index of a snapshot by parts of the names of tables
 snapshot          the catalog at one version
 reached_tables    the tables whose files a place below the root holds
 overlay           changes laid over a snapshot

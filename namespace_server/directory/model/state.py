@@ -41,7 +41,7 @@ from namespace_server.directory.model.persistent.layered_map import LayeredMap
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.persistent.version_columns import NOT_STORED
 from namespace_server.directory.model.persistent.version_index import Chain
-from namespace_server.directory.model.table_names import NO_TABLES, TableNames
+from namespace_server.directory.model.table_names import NO_TABLES, IndexedNames
 
 LONG_RESULTS: Final = 4_096
 """Results of a batch of more bytes than this are compressed in memory."""
@@ -213,7 +213,7 @@ class CatalogState(NamedTuple):
     """Rows that grant by their object ids, and the one that puts them in force."""
     policy: AccessPolicy | None = None
     """What the rows of `access` grant; None unless they are in force."""
-    names: TableNames = NO_TABLES
+    names: IndexedNames = NO_TABLES
     """The index of `tables` by parts of their names."""
 
     def table_at(self, location: str) -> ObjectId | None:

@@ -40,7 +40,7 @@ from namespace_server.directory.model.state import (
     StoredTable,
     VersionKey,
 )
-from namespace_server.directory.model.table_names import TableNames
+from namespace_server.directory.model.table_names import IndexedNames
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
 _NOWHERE: Final = ("", None)
@@ -204,7 +204,7 @@ class _Editor:
             self._names(),
         )
 
-    def _names(self) -> TableNames:
+    def _names(self) -> IndexedNames:
         before = self.before.tables
         changed = {path: path in self.tables for path in self.touched if path in self.tables or path in before}
         return self.before.names.edited(changed) if changed else self.before.names

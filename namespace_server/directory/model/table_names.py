@@ -23,7 +23,7 @@ class TablesBelow(Protocol):
         ...
 
 
-class TableNames:
+class IndexedNames:
     """The index of the names of one snapshot, or how it follows from that of an earlier one. Thread-safe.
 
     A catalog whose names nobody searches has no index. While it is searched, each snapshot keeps what differs from the
@@ -35,9 +35,9 @@ class TableNames:
     def __init__(self, index: NameIndex | None = None) -> None:
         self._known: tuple[NameIndex, _Edit | None] | None = None if index is None else (index, None)
 
-    def edited(self, names: Mapping[ObjectId, bool]) -> TableNames:
+    def edited(self, names: Mapping[ObjectId, bool]) -> IndexedNames:
         """Those of the snapshot after a change, in which each of these tables is there, or is not."""
-        after = TableNames()
+        after = IndexedNames()
         if self._known is not None:
             index, before = self._known
             edit = _Edit(names, before)
@@ -80,4 +80,4 @@ class _Edit:
         return {path: there for each in reversed(edits) for path, there in each.names.items()}
 
 
-NO_TABLES: Final = TableNames(NameIndex(()))
+NO_TABLES: Final = IndexedNames(NameIndex(()))

@@ -1,0 +1,297 @@
+"""Pages of the rows of a table as one looks at them: at one version, in an order, of those that match; and searches.
+
+Rows come from the catalog, bounded in number and bytes. What a value is shown as is decided here, for every reader.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+from pyarrow import types
+
+from namespace_client.access import CatalogAccess
+from namespace_client.display import html_table, text_table
+from namespace_client.errors import NotFound
+from namespace_client.names import Name
+from namespace_client.table_overview import is_blob
+from table_data.batch_operations import Json, TableId
+from table_data.errors import InvalidCall, require_count
+
+ROWS: Final = 25
+MOST_ROWS: Final = 200
+"""Rows of one page."""
+MOST_BYTES: Final = 16 << 20
+"""Bytes of Arrow of one page."""
+_ROW_ID: Final = "_rowid"
+_MOST_SHOWN: Final = 20_000
+"""Characters of one value that are shown."""
+_MOST_POINTS: Final = 256
+"""Points of the picture of a vector."""
+_SCORES: Final = ("_distance", "_score", "_relevance_score")
+
+CellKind = Literal["null", "text", "number", "nested", "vector", "bytes", "blob"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of a row.
+
+    Attributes:
+        kind: How it is shown: a vector as a picture of its numbers, what is nested folded, blobs by what they are.
+        text: The value as text; of one that is very long the beginning.
+        points: Of a vector, its numbers, or as many of them as make a picture.
+        size: Of bytes and blobs, how many there are.
+        is_cut: Whether the text is only the beginning.
+    """
+
+    kind: CellKind
+    text: str
+    points: tuple[float, ...] = ()
+    size: int | None = None
+    is_cut: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """A row: its id in the table, if it was asked for, and its values in the order of the columns."""
+
+    id: int | None
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """A column of a page: its name and type, and whether rows can be ordered by it."""
+
+    name: str
+    type: str
+    sortable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """Which rows are wanted. At most one of `text` and `like` is given: a search has an order of its own.
+
+    Attributes:
+        filter: SQL expression.
+        order: Name of the column by which they are ordered.
+        descending: Whether from the greatest on.
+        text: Words of a full-text search.
+        like: Id of a row: those nearest to it by `vector` are wanted.
+        vector: Name of the column of vectors.
+        branch: Name of the branch.
+        version: Number of a version of the table; that of the catalog version if None.
+        after: How many rows of the result come before the page.
+        limit: How many rows the page has at most.
+    """
+
+    filter: str | None = None
+    order: str | None = None
+    descending: bool = False
+    text: str | None = None
+    like: int | None = None
+    vector: str | None = None
+    branch: str | None = None
+    version: int | None = None
+    after: int = 0
+    limit: int = ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """One page of rows.
+
+    Attributes:
+        table: Path of the table.
+        catalog_version: The catalog version.
+        query: What was wanted.
+        columns: The columns.
+        rows: The rows.
+        next: How many rows of the result come before the next page, None if this is the last.
+        seconds: How long the catalog took.
+    """
+
+    table: Name
+    catalog_version: int
+    query: RowQuery
+    columns: tuple[RowColumn, ...]
+    rows: tuple[PageRow, ...]
+    next: int | None
+    seconds: float
+
+    @property
+    def previous(self) -> int | None:
+        """How many rows come before the page before, None if this is the first."""
+        return None if not self.query.after else max(self.query.after - self.query.limit, 0)
+
+    def __repr__(self) -> str:
+        return text_table([each.name for each in self.columns], [row.cells for row in self.rows])
+
+    def _repr_html_(self) -> str:
+        title = f"{self.table} at catalog version {self.catalog_version}"
+        return html_table([each.name for each in self.columns], [row.cells for row in self.rows], title)
+
+
+def row_page(
+    access: CatalogAccess, table_id: TableId, catalog_version: int, query: RowQuery, *, columns: Sequence[str] = ()
+) -> RowPage:
+    """One page of rows as of a catalog version: one request, and one more for rows like another one.
+
+    Args:
+        access: The catalog.
+        table_id: Path of the table.
+        catalog_version: The catalog version.
+        query: Which rows.
+        columns: Names of the columns that are wanted, all without any.
+
+    Raises `CommitRejected`, `AccessRefused`, `CatalogUnreachable`, `NotFound` for a row that is not there, and
+    `InvalidCall` for what does not go together, or rows of more than 16 MiB.
+    """
+    limit, after = require_count("limit", query.limit, 1), require_count("after", query.after)
+    if limit > MOST_ROWS:
+        raise InvalidCall(f"limit: expected at most {MOST_ROWS} rows, found {limit}")
+    begun = time.perf_counter()
+    request: Json = {"k": limit + 1, "offset": after, "with_row_id": True, "prefilter": True} | _place(query)
+    request |= {} if query.filter is None else {"filter": query.filter}
+    if columns:
+        request["columns"] = {"column_names": list(columns)}
+    request |= _search(access, table_id, catalog_version, query)
+    found = access.query(table_id, request, at=catalog_version, most=MOST_BYTES).read_all()
+    seconds = time.perf_counter() - begun
+    ids = found.column(_ROW_ID).to_pylist() if _ROW_ID in found.column_names else [None] * found.num_rows
+    shown = found.select([name for name in found.column_names if name != _ROW_ID])
+    columns_shown = zip(shown.schema, shown.columns, strict=True)
+    cells = [list(map(_cell_maker(field), column.slice(0, limit))) for field, column in columns_shown]
+    rows = tuple(PageRow(row, tuple(values)) for row, *values in zip(ids, *cells, strict=False))[:limit]
+    is_search = query.text is not None or query.like is not None
+    described = tuple(_column(field, can_sort=not is_search) for field in shown.schema)
+    more = after + limit if found.num_rows > limit else None
+    return RowPage(Name(table_id), catalog_version, replace(query), described, rows, more, seconds)
+
+
+def _place(query: RowQuery) -> Json:
+    given = {"branch": query.branch, "version": query.version}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _search(access: CatalogAccess, table_id: TableId, at: int, query: RowQuery) -> Json:
+    """What makes a query a search, or gives its rows an order."""
+    if [query.text is None, query.like is None, query.order is None].count(False) > 1:
+        raise InvalidCall("rows: expected at most one of an order, words, and a row to be like")
+    if query.order is not None:
+        return {"order_by": [{"column_name": query.order, "ascending": not query.descending}]}
+    if query.text is not None:
+        return {"full_text_query": {"string_query": {"query": query.text}}}
+    if query.like is None:
+        return {}
+    if query.vector is None:
+        raise InvalidCall("rows like another one: expected the column of vectors, found none")
+    request: Json = {"filter": f"{_ROW_ID} = {query.like}", "columns": {"column_names": [query.vector]}, "k": 1}
+    found = access.query(table_id, request | _place(query), at=at, most=MOST_BYTES).read_all()
+    vector = found.column(0)[0].as_py() if found.num_rows else None
+    if not isinstance(vector, list) or not all(isinstance(each, int | float) for each in vector):
+        raise NotFound(
+            f"row {query.like} of {Name(table_id)}: expected a vector in {query.vector}, found none", code=None
+        )
+    return {"vector": {"single_vector": vector}, "vector_column": query.vector}
+
+
+def _column(field: pa.Field, *, can_sort: bool) -> RowColumn:
+    kind = field.type
+    plain = not (types.is_nested(kind) or types.is_null(kind) or is_blob(field) or field.name in _SCORES)
+    return RowColumn(field.name, "blob" if is_blob(field) else str(kind), can_sort and plain)
+
+
+def is_vector(kind: pa.DataType) -> bool:
+    """Whether values of a type are vectors of numbers of one length."""
+    return bool(types.is_fixed_size_list(kind)) and bool(
+        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+    )
+
+
+def _cell_maker(field: pa.Field) -> Any:
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_blob(field):
+        return _blob
+    if is_vector(kind):
+        return _vector
+    if types.is_nested(kind):
+        return _nested
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return _bytes
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return _number
+    return _text
+
+
+_NULL: Final = Cell("null", "null")
+
+
+def _cut(kind: CellKind, text: str) -> Cell:
+    return Cell(kind, text[:_MOST_SHOWN], is_cut=len(text) > _MOST_SHOWN)
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _text(value: pa.Scalar) -> Cell:
+    return _cut("text", _python_text(value)) if value.is_valid else _NULL
+
+
+def _python_text(value: pa.Scalar) -> str:
+    try:
+        return _plain(value.as_py())
+    except (ValueError, OverflowError):  # a time that Python has no value for
+        return str(value)
+
+
+def _number(value: pa.Scalar) -> Cell:
+    return Cell("number", _python_text(value)) if value.is_valid else _NULL
+
+
+def _bytes(value: pa.Scalar) -> Cell:
+    if not value.is_valid:
+        return _NULL
+    data = value.as_py()
+    return Cell("bytes", data[:64].hex(" "), size=len(data), is_cut=len(data) > 64)
+
+
+def _blob(value: pa.Scalar) -> Cell:
+    described = value.as_py() if value.is_valid else None
+    if not isinstance(described, dict):
+        return _NULL
+    length, uri = described.get("size"), described.get("blob_uri")
+    return _cut("blob", str(uri or "")) if length is None else replace(_cut("blob", str(uri or "")), size=int(length))
+
+
+def _vector(value: pa.Scalar) -> Cell:
+    numbers = value.as_py() if value.is_valid else None
+    if numbers is None:
+        return _NULL
+    step = max(1, -(-len(numbers) // _MOST_POINTS))
+    finite = [float(each) if each is not None and math.isfinite(each) else 0.0 for each in numbers[::step]]
+    text = ", ".join("null" if each is None else f"{each:.6g}" for each in numbers)
+    return replace(_cut("vector", text), points=tuple(finite), size=len(numbers))
+
+
+def _nested(value: pa.Scalar) -> Cell:
+    if not value.is_valid:
+        return _NULL
+    text = json.dumps(value.as_py(), ensure_ascii=False, indent=1, default=_json_value)
+    return _cut("nested", text)
+
+
+def _json_value(value: Any) -> str:
+    return value.hex(" ") if isinstance(value, bytes) else _plain(value)
