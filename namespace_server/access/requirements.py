@@ -137,6 +137,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "register_intent": PLANNED,
     "end_intent": PLANNED,
     # -- changes that also write or remove files beside the catalog: judged before they do, and in the flip
+    "clone_table": PLANNED,  # it reads its source, which it judges before
     "create_table_tag": _NAMES_VERSIONS,
     "update_table_tag": _NAMES_VERSIONS,
     "delete_table_tag": _REFERENCE,

@@ -37,6 +37,7 @@ from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
 from namespace_server.directory.model.limits import check_idempotency_key
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.requests import PathResolver, RequestRules
@@ -287,9 +288,11 @@ class JsonCatalog:
         idempotency_key: str | None = None,
         origin: RequestOrigin | None = None,
         subject: Subject | None = None,
+        implicit: ObjectId = (),
     ) -> Answer:
-        """Make a change, one of `CHANGES`, that writes or removes files beside the catalog.
+        """Make a change, one of `CHANGES`, that reads, writes or removes files beside the catalog.
 
+        The namespace `implicit` and those above it are created with a new table in them, if they are missing.
         Blocking, for as long as storage takes; thread-safe. Raises the namespace errors of the operation.
         """
         request_fields.check_fields(operation, request)
@@ -298,7 +301,15 @@ class JsonCatalog:
             check_idempotency_key(idempotency_key)
         asked = None if idempotency_key is None else request_hash(operation, request)
         context = ChangeContext(
-            self.catalog, self._rules.limits, principal, notes.get("message"), idempotency_key, asked, origin, subject
+            self.catalog,
+            self._rules,
+            principal,
+            notes.get("message"),
+            idempotency_key,
+            asked,
+            origin,
+            subject,
+            implicit,
         )
         try:
             return make_once(context, operation, request)

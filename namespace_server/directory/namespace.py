@@ -128,7 +128,7 @@ def _count(catalog: JsonCatalog, operation: str, request: Json) -> Any:
 _METHODS: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: _read for name in READS if hasattr(LanceNamespace, name)},
     **{name: _commit for name in CALLS if hasattr(LanceNamespace, name)},
-    **dict.fromkeys(CHANGES, _change),
+    **{name: _change for name in CHANGES if hasattr(LanceNamespace, name)},
     "create_table": _create_table,
     "insert_into_table": _change_table,
     "merge_insert_into_table": _change_table,

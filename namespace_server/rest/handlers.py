@@ -194,7 +194,7 @@ def _passed_on(service: CatalogService, handed: ForwardingResult, answer: Respon
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that also writes or removes files beside the catalog. The catalog reads its body."""
+    """A change that also reads, writes or removes files beside the catalog. The catalog reads its body."""
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
@@ -204,7 +204,8 @@ class Change:
             with before_commit():
                 body = await exchange.change()
             with service.bodies.hold(body.size):
-                return success(service, _relative(await service.change(operation, body, caller), exchange.place))
+                changed = await service.change(operation, body, caller, exchange.implicit)
+                return success(service, _relative(changed, exchange.place))
 
         return _counted(answer)
 

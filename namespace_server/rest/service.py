@@ -337,7 +337,9 @@ class CatalogService:
         """Commit a change of rows; see `Tables.commit`."""
         return await self.commits.enqueue(self.namespace.prepare_change(staged, record))
 
-    async def change(self, operation: str, body: EncodedBody, caller: Caller) -> Answer:
+    async def change(
+        self, operation: str, body: EncodedBody, caller: Caller, implicit: tuple[str, ...] = ()
+    ) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
         request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
         work = partial(
@@ -348,6 +350,7 @@ class CatalogService:
             idempotency_key=caller.idempotency_key,
             origin=caller.origin,
             subject=caller.subject,
+            implicit=implicit,
         )
         return await asyncio.get_running_loop().run_in_executor(self._writers, copy_context().run, work)
 

@@ -128,6 +128,11 @@ def table_not_found(table_id: ObjectId) -> TableNotFoundError:
     return TableNotFoundError(f"Table not found: {join(table_id)} does not exist")
 
 
+def clone_source_not_found() -> TableNotFoundError:
+    """The error (4) of a clone whose source is no table of the catalog, or one that its caller may not see."""
+    return TableNotFoundError("source_location: expected that of a table of this catalog that may be read, found none")
+
+
 def table_exists(table_id: ObjectId) -> TableAlreadyExistsError:
     """The error (5) for a name that a table has."""
     return TableAlreadyExistsError(f"Table already exists: {join(table_id)}")

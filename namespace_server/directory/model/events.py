@@ -15,6 +15,7 @@ from namespace_server.directory.model.entries import DROPPED, RecordEntry
 from namespace_server.directory.model.history import Body
 from namespace_server.directory.model.operations import (
     AdvanceCursor,
+    CloneTable,
     CommitTransaction,
     CreateBranch,
     CreateTableVersion,
@@ -28,9 +29,9 @@ cursors alone; a server that worked on its own rows; a writer without a catalog 
 _TYPE: Final = "lance.catalog.version."
 _DIGITS: Final = 20
 _OF_CURSORS: Final = frozenset({AdvanceCursor.name, DeleteCursor.name})
-PUBLISHING: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name})
+PUBLISHING: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name, CloneTable.name})
 _BEGINNING: Final = "Clone"
-"""The Lance operation that begins a branch, with the number of the version that it copies."""
+"""The Lance operation that begins a branch or a clone, with the number of the version that it copies."""
 
 
 @dataclass(frozen=True, slots=True)

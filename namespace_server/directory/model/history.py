@@ -22,6 +22,7 @@ from namespace_server.directory.model.operations import (
     AlterBatch,
     AssertTableVersion,
     Batch,
+    CloneTable,
     CommitTransaction,
     CreateBranch,
     CreateTableVersion,
@@ -131,7 +132,7 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
         value = getattr(operation, name, None)
         if value is not None:
             described[name] = list(value) if name == "new_id" else value
-    publishes = isinstance(operation, CommitTransaction | CreateTableVersion | CreateBranch)
+    publishes = isinstance(operation, CommitTransaction | CreateTableVersion | CreateBranch | CloneTable)
     if publishes and waiting and waiting[0][0].table_id == operation.id:
         entry, change, rows = waiting.pop(0)
         described["version"] = entry.version

@@ -344,6 +344,25 @@ class CreateBranch:
 
 
 @dataclass(frozen=True, slots=True)
+class CloneTable:
+    """Make a table at `location` that begins with a version of another one, and refers to its files (P14).
+
+    The version is that of the main chain of the table at `source`, a key, whose manifest has this SHA-256. Its number
+    is the clone's first. `transaction_uuid` names the Clone. With `implicit_namespaces` the namespaces above are
+    created too.
+    """
+
+    name: ClassVar = "clone_table"
+    id: ObjectId
+    location: str
+    source: str
+    version: int
+    sha256: str
+    transaction_uuid: str
+    implicit_namespaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteBranch:
     """Remove a branch: its rows in the flip, its files after it (B2)."""
 
@@ -440,7 +459,16 @@ RequestedOperation = (
 )
 """The operations that requests are read as."""
 
-Operation = RequestedOperation | AdoptTableVersions | DeleteBranch | ConfirmTag | DeleteTag | AlterBatch | KeepAnswer
+Operation = (
+    RequestedOperation
+    | AdoptTableVersions
+    | CloneTable
+    | DeleteBranch
+    | ConfirmTag
+    | DeleteTag
+    | AlterBatch
+    | KeepAnswer
+)
 
 TableOperation = (
     CreateTableVersion

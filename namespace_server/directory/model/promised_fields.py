@@ -14,6 +14,9 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "batch_delete_table_versions": frozenset({"branch", "context", "id", "identity", "ranges"}),
     "change_grants": frozenset({"context", "grants", "identity", "revokes", "role_grants", "role_revokes"}),
     "check_privilege": frozenset({"context", "identity", "on", "principal", "privilege", "roles"}),
+    "clone_table": frozenset(
+        {"context", "id", "identity", "is_shallow", "source_location", "source_tag", "source_version"}
+    ),
     "commit_transaction": frozenset(
         {"branch", "data_storage_version", "id", "location", "manifest_sha256", "stable_row_ids", "transaction"}
     ),

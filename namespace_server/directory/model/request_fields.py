@@ -164,13 +164,13 @@ def branch_name(request: Request, *, new: bool = False) -> str:
         raise InvalidInputError(f"name: {error}") from error
 
 
-def tag_name(request: Request, *, new: bool = False) -> str:
+def tag_name(request: Request, field: str = "tag", *, new: bool = False) -> str:
     """The name of a tag, as stock clients accept it."""
-    name = text(request, "tag", required=True) or ""
+    name = text(request, field, required=True) or ""
     try:
         return check_tag_name(name, new=new)
     except ValueError as error:
-        raise InvalidInputError(f"tag: {error}") from error
+        raise InvalidInputError(f"{field}: {error}") from error
 
 
 def located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:

@@ -13,6 +13,7 @@ from namespace_server.directory.model.errors import AccessDenied
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import (
     Batch,
+    CloneTable,
     CreateMode,
     CreateNamespace,
     DeclareTable,
@@ -28,7 +29,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.judgement import Judge
 
-_CREATIONS: Final = (CreateNamespace, DeclareTable, RegisterTable, UndropNamespace)
+_CREATIONS: Final = (CreateNamespace, DeclareTable, CloneTable, RegisterTable, UndropNamespace)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.attempts import Authorization, with_authorizations
 from namespace_server.directory.model.entries import DROPPED, RecordEntry
 from namespace_server.directory.model.errors import (
+    clone_source_not_found,
     namespace_exists,
     namespace_not_found,
     parent_not_found,
@@ -48,6 +49,7 @@ from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
+    CloneTable,
     CommitTransaction,
     ConfirmTag,
     CreateBranch,
@@ -170,7 +172,8 @@ class Judge:
             index: Its position in the batch.
             operation: The operation.
             finding: What verification found, if it was verified.
-            known_bases: The base paths that the version before has already, asked for where there are any.
+            known_bases: The base paths that the version before has already, or the version that is cloned; asked for
+                where they count.
         """
         if self.judged(()).policy is None:
             return UNJUDGED
@@ -193,6 +196,8 @@ class Judge:
                 self._delete_versions(operation)
             case CreateNamespace() | DeclareTable() | RegisterTable():
                 self._creation(operation)
+            case CloneTable():
+                self._clone(operation, known_bases)
             case DropNamespace():
                 return self._drop_namespace(operation)
             case RenameTable():
@@ -320,6 +325,18 @@ class Judge:
             self._check("table", object_id, DROP)
         if isinstance(operation, DeclareTable) and operation.chosen:
             self._location(operation)
+
+    def _clone(self, operation: CloneTable, cloned_bases: Callable[[], Collection[str]]) -> None:
+        """Who makes a clone reads what it is made of, also the tables of which the source has files."""
+        self._creation_in(operation.id, implicit=operation.implicit_namespaces)
+        source = self.judged(()).table_at(operation.source)
+        if source is None:
+            return  # planning says so
+        if not self._sees(source):
+            raise self._hidden(clone_source_not_found(), "table", source)
+        if self._check("table", source, READ):
+            for base in cloned_bases():
+                self._base(base)
 
     def _creation_in(self, object_id: ObjectId, *, implicit: bool = False) -> bool:
         """Look at a creation in the namespace above; of `implicit` ones in the nearest one that is there, and seen."""

@@ -35,6 +35,7 @@ from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
+    CloneTable,
     Batch,
     CommitTransaction,
     ConfirmTag,
@@ -64,6 +65,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import namespaces_and_tables, references, table_versions, transactions
+from namespace_server.directory.planning.cloning import clone_table, cloned_bases
 from namespace_server.directory.planning.cursors import plan_cursor
 from namespace_server.directory.planning.grants import plan_grant
 from namespace_server.directory.planning.intents import plan_intent
@@ -130,7 +132,9 @@ def _plan_judged(builder: PlanBuilder, subject: Subject) -> None:
 
 
 def _known_bases(builder: PlanBuilder, operation: Operation) -> frozenset[str]:
-    """The base paths of the head that a version is built on."""
+    """The base paths of the head that a version is built on, or of the version that is cloned."""
+    if isinstance(operation, CloneTable):
+        return cloned_bases(builder, operation)
     if not isinstance(operation, CreateTableVersion | CommitTransaction):
         return frozenset()
     head = builder.view(operation.id).head(operation.id, operation.branch)
@@ -204,6 +208,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return namespaces_and_tables.declare_table(builder, index, operation)
         case RegisterTable():
             return namespaces_and_tables.register_table(builder, index, operation)
+        case CloneTable():
+            return clone_table(builder, index, operation)
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
         case SetPin() | RemovePin() | RegisterIntent() | EndIntent() | AdvanceCursor() | DeleteCursor():

@@ -168,6 +168,10 @@ class PlanningContext:
         """The root of the chain of a row, as manifests and transactions name it."""
         return root_path(self._store, entry.base)
 
+    def root_key(self, path: str) -> str | None:
+        """The key of a root of files that a manifest names; None for one outside of the store."""
+        return TableFiles(self._store, "").key_of(path)
+
     def prepare(
         self,
         transaction: pb.Transaction,

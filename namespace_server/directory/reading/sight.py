@@ -28,7 +28,7 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.operations import CommitTransaction, CreateBranch, CreateTableVersion
+from namespace_server.directory.model.operations import CloneTable, CommitTransaction, CreateBranch, CreateTableVersion
 from namespace_server.directory.model.persistent.name_index import Roots
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -37,7 +37,9 @@ from namespace_server.outcomes import with_nothing_done
 
 E = TypeVar("E", bound=Exception)
 
-_MAKE_VERSIONS: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name})
+_MAKE_VERSIONS: Final = frozenset(
+    {CommitTransaction.name, CreateTableVersion.name, CreateBranch.name, CloneTable.name}
+)
 """The operations that each have a participant in the record of their batch, which tells of others by name alone."""
 _WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
 """Who has one of these on a table writes files below it."""

@@ -1,4 +1,4 @@
-"""The context of a change of references: the catalog, its limits, the principal and the message.
+"""The context of a change of references: the catalog, its rules, the principal and the message.
 
 A change that raises `StorageError` or `CorruptFile` has done nothing; where it may have done something it raises
 `StorageUnknown`, or a `CorruptFile` of which `has_begun` is true.
@@ -22,6 +22,7 @@ from namespace_server.directory.model.errors import BatchUnknown, table_not_foun
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, Operation
+from namespace_server.directory.model.requests import RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
@@ -32,19 +33,21 @@ _BEGUN: Final = "the change has begun"
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The catalog, for one change. What follows the limits stands in the record of its flip.
+    """The catalog, for one change. What follows the rules stands in the record of its flip, but for `implicit`.
 
-    `request_hash` goes with an idempotency key.
+    `request_hash` goes with an idempotency key. The namespace `implicit` and those above it are created with a new
+    table in them.
     """
 
     catalog: StoredCatalog
-    limits: Limits
+    rules: RequestRules
     principal: str | None = None
     message: str | None = None
     idempotency_key: str | None = None
     request_hash: str | None = None
     origin: RequestOrigin | None = None
     subject: Subject | None = None
+    implicit: ObjectId = ()
 
     def judge(self, operation: str, table_id: ObjectId) -> None:
         """Judge a change of a table before files are read or written for it. The flip judges again.
@@ -57,6 +60,11 @@ class ChangeContext:
             if sight.view(sight.today).table(table_id) is None:
                 raise table_not_found(table_id)
             sight.require(REQUIREMENTS[operation].privileges, table_id)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a request."""
+        return self.rules.limits
 
     @property
     def sight(self) -> Sight | None:

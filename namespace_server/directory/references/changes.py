@@ -13,6 +13,7 @@ from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.operations import DeleteBranch
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
+from namespace_server.directory.references.clones import clone_table, cloned
 from namespace_server.directory.references.tags import create_tag, delete_tag, finish_deletion, update_tag
 from namespace_server.directory.references.transaction_notes import alter_transaction, describe_altered
 
@@ -38,6 +39,7 @@ CHANGES: Final[Mapping[str, Callable[[ChangeContext, Request], Answer]]] = {
     "update_table_tag": update_tag,
     "delete_table_tag": delete_tag,
     "delete_table_branch": delete_branch,
+    "clone_table": clone_table,
     "alter_transaction": alter_transaction,
 }
 
@@ -75,4 +77,6 @@ def _answer_again(before: Recorded, context: ChangeContext, operation: str, requ
     with begun():
         if operation == "delete_table_tag":
             finish_deletion(context, request, before)
+        if operation == "clone_table":
+            return cloned(context, before)
         return describe_altered(before, context, request) if operation == "alter_transaction" else before.answer

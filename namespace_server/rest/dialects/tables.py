@@ -66,6 +66,7 @@ def added_columns(rows: bytes, query: Query) -> JsonObject:
 TRANSLATIONS: Final = {
     "describe_table": Translation(body=described, answer=description, work=_Described()),
     "create_table": Translation(creates_database=True),
+    "clone_table": Translation(body=present, creates_database=True),
     "drop_table": Translation(body=present),
     "rename_table": Translation(body=renamed),
     "insert_into_table": Translation(),

@@ -28,7 +28,7 @@ Kind = Literal["namespace", "table", "transaction"]
 _FORM_QUERY: Final = b"delimiter=%24"
 _MOST_NAMES: Final = 4
 """Names with a `+` in one path, of which each has two readings."""
-_CREATING: Final = frozenset({"create_namespace", "create_table", "declare_table", "register_table"})
+_CREATING: Final = frozenset({"clone_table", "create_namespace", "create_table", "declare_table", "register_table"})
 _DROPPED: Final = frozenset({"undrop_namespace", "undrop_table"})
 """Operations on what does not exist now, so that what exists decides nothing."""
 _LISTS: Final = ("operations", "entries", "tables", "results", "grants", "revokes")

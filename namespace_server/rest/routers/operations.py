@@ -58,6 +58,8 @@ OPERATIONS: tuple[Route, ...] = (
     # Stock clients send no body, or `null`.
     post("drop_table", "/v1/table/{id}/drop", Commit(optional=True), dialects=ALL_DIALECTS),
     post("undrop_table", "/v1/table/{id}/undrop", Commit(optional=True)),
+    # Ours: a table that begins with a version of another one, and refers to its files.
+    post("clone_table", "/v1/table/{id}/clone", Change(), dialects=ALL_DIALECTS),
     # -- table versions
     # Everything is in the query; stock clients send no body, or `null`.
     post(

@@ -52,6 +52,8 @@ from .check_privilege_request import CheckPrivilegeRequest
 from .check_privilege_response import CheckPrivilegeResponse
 from .checked_authorization import CheckedAuthorization
 from .checked_authorization_kind import CheckedAuthorizationKind
+from .clone_table_request import CloneTableRequest
+from .clone_table_response import CloneTableResponse
 from .commit_table_operation import CommitTableOperation
 from .commit_table_result import CommitTableResult
 from .commit_transaction_request import CommitTransactionRequest
@@ -288,6 +290,8 @@ __all__ = (
     "CheckPrivilegeResponse",
     "CheckedAuthorization",
     "CheckedAuthorizationKind",
+    "CloneTableRequest",
+    "CloneTableResponse",
     "CommitTableOperation",
     "CommitTableResult",
     "CommitTransactionRequest",
