@@ -337,9 +337,7 @@ class CatalogService:
         """Commit a change of rows; see `Tables.commit`."""
         return await self.commits.enqueue(self.namespace.prepare_change(staged, record))
 
-    async def change(
-        self, operation: str, body: EncodedBody, caller: Caller, implicit: tuple[str, ...] = ()
-    ) -> Answer:
+    async def change(self, operation: str, body: EncodedBody, caller: Caller, implicit: tuple[str, ...] = ()) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
         request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
         work = partial(

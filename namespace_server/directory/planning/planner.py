@@ -35,8 +35,8 @@ from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
-    CloneTable,
     Batch,
+    CloneTable,
     CommitTransaction,
     ConfirmTag,
     CreateBranch,
@@ -204,12 +204,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             CreateNamespace() | DropNamespace() | DeregisterTable() | DropTable() | RenameTable() | SetTableProperties()
         ):
             return namespaces_and_tables.plan_object(builder, operation)
-        case DeclareTable():
-            return namespaces_and_tables.declare_table(builder, index, operation)
-        case RegisterTable():
-            return namespaces_and_tables.register_table(builder, index, operation)
-        case CloneTable():
-            return clone_table(builder, index, operation)
+        case DeclareTable() | RegisterTable() | CloneTable():
+            return _plan_new_table(builder, index, operation)
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
         case SetPin() | RemovePin() | RegisterIntent() | EndIntent() | AdvanceCursor() | DeleteCursor():
@@ -228,6 +224,19 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return _plan_note(builder, operation)
         case EnableGrants() | GrantPrivileges() | RevokePrivileges() | GrantRole() | RevokeRole():
             return plan_grant(builder, operation)
+
+
+def _plan_new_table(
+    builder: PlanBuilder, index: int, operation: DeclareTable | RegisterTable | CloneTable
+) -> OperationResult:
+    """Plan one operation that puts a table under a name: without a version, with those on storage, or with a clone."""
+    match operation:
+        case DeclareTable():
+            return namespaces_and_tables.declare_table(builder, index, operation)
+        case RegisterTable():
+            return namespaces_and_tables.register_table(builder, index, operation)
+        case CloneTable():
+            return clone_table(builder, index, operation)
 
 
 def _plan_need(

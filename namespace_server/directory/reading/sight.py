@@ -37,9 +37,7 @@ from namespace_server.outcomes import with_nothing_done
 
 E = TypeVar("E", bound=Exception)
 
-_MAKE_VERSIONS: Final = frozenset(
-    {CommitTransaction.name, CreateTableVersion.name, CreateBranch.name, CloneTable.name}
-)
+_MAKE_VERSIONS: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name, CloneTable.name})
 """The operations that each have a participant in the record of their batch, which tells of others by name alone."""
 _WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
 """Who has one of these on a table writes files below it."""

@@ -50,7 +50,7 @@ def clone_table(context: ChangeContext, request: Request) -> Answer:
         raise InvalidInputError("source_version, source_tag: expected one of them, found both")
     is_implicit = context.rules.implicit_namespaces or _is_within(target, context.implicit)
     naming_rules.check_new_id(target, "table", implicit_namespaces=is_implicit)
-    source = _find_source(context, target, wanted)
+    source = _find_source(context, wanted)
     chain = (source.id, None)
     snapshot = newest_snapshot(context.catalog, chain)
     source = _table_at(snapshot, source.location)
@@ -87,7 +87,7 @@ def _is_within(target: ObjectId, implicit: ObjectId) -> bool:
     return bool(implicit) and target[:-1] == implicit[: len(target) - 1]
 
 
-def _find_source(context: ChangeContext, target: ObjectId, wanted: str) -> TableEntry:
+def _find_source(context: ChangeContext, wanted: str) -> TableEntry:
     """The table at a location, which the caller may read. Before anything is read for it; the flip judges again."""
     snapshot = context.catalog.snapshot()
     require_managed(snapshot)
