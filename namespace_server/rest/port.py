@@ -115,10 +115,12 @@ class CatalogPort(Protocol):
         idempotency_key: str | None = None,
         origin: RequestOrigin | None = None,
         subject: Subject | None = None,
+        implicit: tuple[str, ...] = (),
     ) -> Answer:
-        """Make a change that also writes or removes files beside the catalog. Blocking and thread-safe.
+        """Make a change that also reads, writes or removes files beside the catalog. Blocking and thread-safe.
 
-        Raises the namespace errors of the operation.
+        The namespace `implicit` and those above it are created with a new table in them, if they are missing. Raises
+        the namespace errors of the operation.
         """
         ...
 

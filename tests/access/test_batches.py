@@ -33,6 +33,7 @@ from namespace_server.directory.model.operations import (
     AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
+    CloneTable,
     CommitTransaction,
     ConfirmTag,
     CreateBranch,
@@ -105,6 +106,12 @@ def staged(team: Guarded) -> Operation:
     return operation
 
 
+def cloning(team: Guarded) -> Operation:
+    head = team.catalog.snapshot().head(T)
+    assert head is not None
+    return CloneTable(("h", "new"), "00000000_h$new", head.location, head.version, head.sha256, UID)
+
+
 CHANGES: dict[str, frozenset[Privilege]] = {
     **dict.fromkeys(("append", "delete", "update"), frozenset({WRITE})),
     **dict.fromkeys(("data_replacement", "data_overlay", "update_mem_wal_state"), frozenset({WRITE})),
@@ -123,6 +130,7 @@ CASES: dict[str, Case] = {
     ),
     "drop_namespace": Case(made(DropNamespace(G, skip_missing=False, cascade=True)), {G: {DROP}}, G),
     "declare_table": Case(made(DeclareTable(NEW, "00000000_g$new", {})), {G: {CREATE}}, G),
+    "clone_table": Case(cloning, {H: {CREATE}, T: {READ}}),
     "register_table": Case(made(RegisterTable(NEW, "elsewhere", {}, overwrite=False)), {(): {OWN}}, None),
     "deregister_table": Case(made(DeregisterTable(T)), {T: {DROP}}),
     "drop_table": Case(made(DropTable(T)), {T: {DROP}}),
@@ -278,7 +286,7 @@ def test_every_operation_has_a_case() -> None:
         for case in CASES.values()
         if case.make.__closure__ and not isinstance(case.make.__closure__[0].cell_contents, str)
     }
-    kinds |= {ConfirmTag, DeleteTag, CommitTransaction, CreateTableVersion}
+    kinds |= {CloneTable, ConfirmTag, DeleteTag, CommitTransaction, CreateTableVersion}
     assert kinds | UNCONDITIONAL | OF_ONES_OWN == set(get_args(Operation))
 
 

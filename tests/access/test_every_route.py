@@ -29,6 +29,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
     "DropNamespace": frozenset({DROP}),
     "UndropNamespace": frozenset({Privilege.OWN}),
     "DeclareTable": frozenset({CREATE}),
+    "CloneTable": frozenset({CREATE, READ}),
     "RegisterTable": frozenset({Privilege.OWN}),
     "DeregisterTable": frozenset({DROP}),
     "RenameTable": frozenset({DROP, CREATE}),

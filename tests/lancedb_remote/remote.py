@@ -40,10 +40,10 @@ def rows(number: int = ROWS, start: int = 0) -> pa.Table:
     )
 
 
-def connect(url: str, name: str = "db://shop", *, retries: int = 0, **options: Any) -> Any:
+def connect(url: str, name: str = "db://shop", *, retries: int = 0, key: str = "any-key", **options: Any) -> Any:
     """A connection of the remote client, which repeats no request unless it is told to."""
     config = ClientConfig(retry_config=RetryConfig(retries=retries, backoff_factor=0.0, backoff_jitter=0.0))
-    return lancedb.connect(name, api_key="any-key", host_override=url, client_config=config, **options)
+    return lancedb.connect(name, api_key=key, host_override=url, client_config=config, **options)
 
 
 def listed(db: Any, **given: Any) -> list[str]:

@@ -64,6 +64,9 @@ class Scene:
             self.ask(f"/v1/table/{found}/insert", MORE)
         return found
 
+    def location(self, found: str) -> str:
+        return str(self.ask(f"/v1/table/{found}/describe", {})["location"])
+
     def blobs(self, name: str) -> str:
         found = f"{NAMESPACE}${name}"
         self.ask(f"/v1/table/{found}/create", BLOBS)
@@ -146,6 +149,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "DropNamespace": lambda s, n: (s.ask(f"/v1/namespace/{n}/create", {}), Asked({}, n))[1],
     "UndropNamespace": lambda s, n: Asked({}, s.dropped_namespace(n)),
     "DeclareTable": lambda _, n: Asked({}, f"{NAMESPACE}${n}"),
+    "CloneTable": lambda s, n: Asked({"source_location": s.location(s.table(f"{n}-source"))}, f"{NAMESPACE}${n}"),
     "RegisterTable": lambda s, n: Asked({"location": s.dataset(n)}, f"{NAMESPACE}${n}"),
     "DeregisterTable": lambda s, n: Asked({}, s.table(n)),
     "RenameTable": lambda s, n: Asked({"new_table_name": f"{n}-new"}, s.table(n)),

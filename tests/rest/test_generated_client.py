@@ -167,6 +167,9 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     call("table_exists", f"{root}$made", body={})
     assert call("describe_table", name, body={})["location"]
     publish(call, root)
+    source = call("describe_table", name, body={})["location"]
+    assert call("clone_table", f"{root}$clone", body={"source_location": source})["version"] > 3
+    call("drop_table", f"{root}$clone", body={})
     call("rename_table", f"{root}$made", body={"new_table_name": "renamed"})
     assert sorted(call("list_tables", root)["tables"]) == ["renamed", "t", "two", "u"]
     assert call("list_all_tables")["tables"]

@@ -68,6 +68,7 @@ _REQUESTS: Mapping[str, Mapping[str, Any]] = {
     "update_table_tag": {**_TABLE, "tag": "v", "version": 1},
     "delete_table_tag": {**_TABLE, "tag": "gone"},
     "create_table_tag": {**_TABLE, "tag": "w", "version": 1},
+    "clone_table": {"id": ["clone"], "source_location": "at the table", "source_tag": "v"},
     "delete_table_branch": {**_TABLE, "name": "dev"},
     "create_table_branch": {**_TABLE, "name": "new"},
     "register_table": {**_TABLE, "location": "found"},
@@ -118,6 +119,8 @@ def test_every_field_of_an_operation_of_the_catalog_is_read(catalog: JsonCatalog
     root = operation in {"describe_namespace", "namespace_exists", "list_namespaces", "list_tables"}
     needed = _REQUESTS.get(operation) or {"id": [] if root else ["ns" if "namespace" in operation else "t"]}
     request = _Recording({field: value for field, value in needed.items() if field in FIELDS[operation]})
+    if operation == "clone_table":
+        request["source_location"] = catalog.read("describe_table", _TABLE).body["location"]
     if operation in catalog.READS:
         catalog.read(operation, request)
     elif operation in catalog.CHANGES:

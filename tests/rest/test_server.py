@@ -557,6 +557,13 @@ def exercise(call: Recorder, url: str) -> None:
     call("RenameTable", {"new_table_name": "e"}, id="ws$d")
     gone = call("DeregisterTable", {}, id="ws$e")
     call("RegisterTable", {"location": gone["location"].rpartition("/")[2], "properties": {"a": "b"}}, id="ws$e")
+    source = call("DescribeTable", {}, id="ws$a")["location"]
+    call(
+        "CloneTable",
+        {"source_location": source, "source_version": dataset.latest_version, "is_shallow": True},
+        id="ws$g",
+    )
+    call("DropTable", id="ws$g")
     call("DropTable", id="ws$e")
     call("UndropTable", {}, id="ws$e")
     call("DropTable", id="ws$e")

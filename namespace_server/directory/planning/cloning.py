@@ -32,8 +32,8 @@ def clone_table(builder: PlanBuilder, index: int, operation: CloneTable) -> Oper
     source = _cloned_version(builder, operation)
     clone = Clone(builder.context.root_path(source), source.version, None, None)
     transaction = encode_transaction(clone, read_version=source.version, uuid=operation.transaction_uuid)
-    begin_clone(builder, index, CommitTransaction(operation.id, None, transaction), source)
-    return {"location": operation.location, "version": source.version}
+    published = begin_clone(builder, index, CommitTransaction(operation.id, None, transaction), source)
+    return {"location": operation.location, "version": published["version"]}
 
 
 def cloned_bases(builder: PlanBuilder, operation: CloneTable) -> frozenset[str]:

@@ -148,11 +148,13 @@ def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction,
     return _publish(builder, index, operation, table, prepared, "V2")
 
 
-def begin_clone(builder: PlanBuilder, index: int, operation: CommitTransaction, source: VersionEntry) -> None:
+def begin_clone(
+    builder: PlanBuilder, index: int, operation: CommitTransaction, source: VersionEntry
+) -> OperationResult:
     """Commit a Clone of a version of another table as the first version of a table that was declared (P14)."""
     table = builder.table(operation.id)
     prepared = _prepare(builder, index, operation, table, Basis(cloned=source))
-    _publish(builder, index, operation, table, prepared, "V2")
+    return _publish(builder, index, operation, table, prepared, "V2")
 
 
 def _publish(

@@ -66,8 +66,8 @@ def clone_table(context: ChangeContext, request: Request) -> Answer:
 def cloned(context: ChangeContext, recorded: Recorded) -> Answer:
     """The answer about a clone that is in the catalog."""
     [result] = recorded.plan.results
-    location = context.catalog.store.object_uri(result["location"])
-    return Answer({**recorded.answer.body, **result, "location": location}, recorded.answer.catalog_version)
+    made = {"location": context.catalog.store.object_uri(result["location"]), "version": result["version"]["version"]}
+    return Answer({**recorded.answer.body, **made}, recorded.answer.catalog_version)
 
 
 def _operation(target: ObjectId, source: TableEntry, entry: VersionEntry, *, is_implicit: bool) -> CloneTable:
