@@ -8,6 +8,7 @@ namespaces_and_tables operations on namespaces and tables
 table_versions        operations on table versions: create, delete, assert
 transactions          the commit of a transaction onto the head
 references            operations on branches and tags
+cloning               shallow clones: new tables that refer to files of others
 undrop                the return of dropped tables and namespaces; dropped_grants: who had grants on them
 grants                changes of grants
 judgement             whether the subject of a batch may do each operation; early_judgement: before it is planned
