@@ -1,4 +1,4 @@
-"""A conformance kit for servers of the published Lance namespace REST specification, release 0.13.0.
+"""A conformance kit for servers of the published Lance namespace REST specification, release 0.13.0, and of lancedb.
 
 It speaks plain HTTP to any server, makes one namespace with a random name there, and removes it at the end.
 
@@ -15,6 +15,7 @@ checks       the checks, one module for each kind of object
 runner       runs checks, gives results
 report       results as text, and the exit status
 junit        results as JUnit XML
+lancedb      the same for the dialect of lancedb's remote clients: a table of requests and answers
 command      the command line
 """
 

@@ -84,7 +84,11 @@ class Client:
     ) -> RecordedExchange:
         """Send a request that belongs to no operation. Raises `CheckFailed` if the server does not answer."""
         sent = {"content-type": "application/json", **(headers or {})}
-        return self._exchange(method, self.url + path, content, sent, {})
+        return self.exchange(method, path, content, sent)
+
+    def exchange(self, method: str, path: str, content: bytes, headers: Mapping[str, str]) -> RecordedExchange:
+        """Send exactly this. Raises `CheckFailed` if the server does not answer."""
+        return self._exchange(method, self.url + path, content, headers, {})
 
     def _send(
         self,
@@ -120,6 +124,7 @@ class Client:
             response.status_code,
             response.headers.get("content-type", ""),
             response.content,
+            dict(response.headers),
         )
         self.last = exchange
         return exchange

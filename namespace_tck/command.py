@@ -3,31 +3,68 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
+from typing import Any, Final
 
 from namespace_tck.checks import ALL
 from namespace_tck.junit import write_junit
-from namespace_tck.registry import select
+from namespace_tck.lancedb import LANCEDB, LancedbSession, LancedbTrial
+from namespace_tck.registry import Check, select
 from namespace_tck.report import exit_status, render_failure, render_list, render_summary
 from namespace_tck.runner import CheckOutcome, Result, run_checks
 from namespace_tck.session import Session
+from namespace_tck.trial import Trial
 
 Print = Callable[[str], None]
+
+
+class KitDialect(StrEnum):
+    """In which words the kit speaks to a server."""
+
+    PUBLISHED = "published"
+    LANCEDB = "lancedb"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kit:
+    """The checks of one dialect, and what they work with."""
+
+    checks: tuple[Check, ...]
+    session: Callable[[str, Mapping[str, str]], AbstractContextManager[Any]]
+    surroundings: Callable[[Any], Any]
+
+
+_KITS: Final = MappingProxyType(
+    {
+        KitDialect.PUBLISHED: _Kit(ALL, Session, Trial),
+        KitDialect.LANCEDB: _Kit(LANCEDB, LancedbSession, LancedbTrial),
+    }
+)
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C or SIGTERM."""
 
 
-def list_checks(patterns: Sequence[str], out: Print) -> int:
+def list_checks(patterns: Sequence[str], out: Print, dialect: KitDialect = KitDialect.PUBLISHED) -> int:
     """Print the checks that match. Raises `ValueError` for a pattern that matches nothing."""
-    for line in render_list(select(ALL, patterns)):
+    for line in render_list(select(_KITS[dialect].checks, patterns)):
         out(line)
     return 0
 
 
-def run(url: str, headers: Sequence[str], patterns: Sequence[str], junit: Path | None, out: Print) -> int:
+def run(
+    url: str,
+    headers: Sequence[str],
+    patterns: Sequence[str],
+    junit: Path | None,
+    out: Print,
+    dialect: KitDialect = KitDialect.PUBLISHED,
+) -> int:
     """Run the checks that match on the server at `url`; the exit status.
 
     What the kit made on the server is removed, also after Ctrl-C and SIGTERM.
@@ -37,16 +74,17 @@ def run(url: str, headers: Sequence[str], patterns: Sequence[str], junit: Path |
         ValueError: a pattern matches nothing, or a header is not `Name: value`.
         OSError: the file cannot be written.
     """
-    checks = select(ALL, patterns)
+    kit = _KITS[dialect]
+    checks = select(kit.checks, patterns)
     given = _headers(headers)
     results: list[Result] = []
     absent: list[str] = []
     is_interrupted = False
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with Session(url, given) as session:
+        with kit.session(url, given) as session:
             absent += session.absent
-            for result in run_checks(session, checks):
+            for result in run_checks(session, checks, kit.surroundings):
                 results.append(result)
                 if result.outcome is CheckOutcome.FAILED:
                     out(render_failure(result))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lance_namespace_urllib3_client import models
@@ -23,7 +23,10 @@ _VENDED = re.compile(r'("storage_options":\s*)\{[^}]*\}')
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
-    """A request and the answer to it. Headers are left out: they may hold credentials."""
+    """A request and the answer to it. Headers of the request are left out: they may hold credentials.
+
+    `headers` are those of the answer, in lower case. They are never shown.
+    """
 
     method: str
     url: str
@@ -32,6 +35,7 @@ class RecordedExchange:
     status: int
     content_type: str
     received: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def render(self) -> str:
         """Both sides as text of bounded length."""

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import Any
 
 from namespace_tck.operations import BY_NAME
 
-if TYPE_CHECKING:
-    from namespace_tck.trial import Trial
-
-Run = Callable[["Trial"], None]
+Run = Callable[[Any], None]
+"""What proves a promise in the surroundings of one check, which are those of its dialect."""
 
 
 class Promise(StrEnum):

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Protocol, TypeVar
 
+from namespace_tck.client import Client
 from namespace_tck.exchanges import CheckFailed, CheckSkipped
 from namespace_tck.registry import Check
-from namespace_tck.session import Session
 from namespace_tck.trial import Trial
+
+
+class CheckedServer(Protocol):
+    """A server under test: a session of one of the dialects."""
+
+    @property
+    def client(self) -> Client:
+        """The client of the server."""
+        ...
+
+
+class CheckSurroundings(Protocol):
+    """What one run of one check works with."""
+
+    def close(self) -> None:
+        """Remove everything that the check made."""
+        ...
+
+
+S = TypeVar("S", bound=CheckedServer)
 
 
 class CheckOutcome(StrEnum):
@@ -32,19 +53,23 @@ class Result:
     seconds: float = 0.0
 
 
-def run_checks(session: Session, checks: Iterable[Check]) -> Iterator[Result]:
-    """Run checks one after another. Each one's namespace is removed before its result is given."""
+def run_checks(
+    session: S, checks: Iterable[Check], surroundings: Callable[[S], CheckSurroundings] | None = None
+) -> Iterator[Result]:
+    """Run checks one after another. What each one made is removed before its result is given."""
     for check in checks:
-        yield run_check(session, check)
+        yield run_check(session, check, surroundings)
 
 
-def run_check(session: Session, check: Check) -> Result:
-    """Run one check. A check that ends in an error of its own has failed.
+def run_check(session: S, check: Check, surroundings: Callable[[S], CheckSurroundings] | None = None) -> Result:
+    """Run one check in surroundings of its own: `Trial`, if no others are given.
 
-    An interrupt is passed on at once: what the check made is removed with the session.
+    A check that ends in an error of its own has failed. An interrupt is passed on at once: what the check made is
+    removed with the session.
     """
     began = time.perf_counter()
-    trial = Trial(session)
+    make: Callable[[Any], CheckSurroundings] = surroundings or Trial
+    trial = make(session)
     outcome, reason, exchange = CheckOutcome.PASSED, "", ""
     try:
         try:

@@ -27,28 +27,37 @@ def tck(
         ),
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Also write the results as JUnit XML.", dir_okay=False)] = None,
+    dialect: Annotated[
+        str,
+        typer.Option(
+            help="published: the namespace specification; lancedb: what lancedb's clients of `db://` ask for.",
+        ),
+    ] = "published",
     list_only: Annotated[bool, typer.Option("--list", help="List the checks and run none.")] = False,
 ) -> None:
-    """Check a server against the published Lance namespace REST specification.
+    """Check a server against the published Lance namespace REST specification, or lancedb's protocol.
 
     The checks work in a namespace of their own with a random name, which is removed at the end, also after Ctrl-C. What
     the server does not serve is skipped by name. Exit status 0: nothing failed; 1: a check failed; 2: the server cannot
     be checked; 5: it does not answer; 130: interrupted.
     """
-    from namespace_tck.command import list_checks, run
+    from namespace_tck.command import KitDialect, list_checks, run
     from namespace_tck.session import SessionError, SessionUnreachable
 
     of_runs = {"--url": url, "--header": header, "--junit": junit}
     if list_only and (given := [option for option, value in of_runs.items() if value]):
         raise refusal(f"{given[0]}: goes without --list, which runs no check")
+    if dialect not in [*KitDialect]:
+        raise refusal(f"--dialect {dialect}: expected {' or '.join(KitDialect)}")
+    spoken = KitDialect(dialect)
     try:
         if list_only:
-            status = list_checks(only or (), typer.echo)
+            status = list_checks(only or (), typer.echo, spoken)
         elif url is None:
             raise refusal("--url: expected the address of a server")
         else:
             raise_interrupts()
-            status = run(url, header or (), only or (), junit, typer.echo)
+            status = run(url, header or (), only or (), junit, typer.echo, spoken)
     except SessionUnreachable as error:
         raise refusal(str(error), ExitStatus.UNAVAILABLE) from error
     except (SessionError, ValueError, OSError) as error:

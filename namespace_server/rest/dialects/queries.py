@@ -13,6 +13,8 @@ from namespace_server.rest.request.body import JsonObject
 
 _MOST_WRITTEN: Final = 1 << 20
 """Bytes of the matches of one query that are written out for each column: a few bytes may name many columns."""
+_ROW: Final = ("document_granularity", "row")
+"""A row is a document, as everywhere here."""
 _ALL_ROWS: Final = 1 << 62
 """From here on a number of rows stands for all of them."""
 
@@ -28,6 +30,8 @@ def query(body: JsonObject) -> JsonObject:
         found["full_text_query"] = _full_text(found["full_text_query"])
     if found.get("maximum_nprobes") == 0:  # no maximum
         del found["maximum_nprobes"]
+    if found.get("use_lsm") is False:  # the rows of the table alone: it has no others
+        del found["use_lsm"]
     is_scan = not found.get("vector") and not found.get("full_text_query")
     if is_scan:
         for name in ("nprobes", "minimum_nprobes", "maximum_nprobes"):  # clients send them with each query
@@ -98,7 +102,9 @@ def _tree(given: Any, room: _Room) -> Any:
     if not isinstance(given, dict):
         return given
     return {
-        kind: _several(asked, room) if kind == "multi_match" else _tree(asked, room) for kind, asked in given.items()
+        kind: _several(asked, room) if kind == "multi_match" else _tree(asked, room)
+        for kind, asked in given.items()
+        if (kind, asked) != _ROW
     }
 
 
@@ -111,7 +117,9 @@ def _several(given: object, room: _Room) -> object:
         boosts = [1.0] * len(columns)
     if not isinstance(boosts, list) or len(boosts) != len(columns):
         raise InvalidInputError(f"multi_match: expected a boost for each of {len(columns)} columns, found {boosts}")
-    shared: Mapping[str, object] = {k: v for k, v in given.items() if k not in {"columns", "boost", "query"}}
+    shared: Mapping[str, object] = {
+        k: v for k, v in given.items() if k not in {"columns", "boost", "query"} and (k, v) != _ROW
+    }
     room.take(len(columns) * len(orjson.dumps([given.get("query"), shared])) + len(orjson.dumps([columns, boosts])))
     matches = [
         {"terms": given.get("query"), "column": column, "boost": boost, **shared}

@@ -40,8 +40,11 @@ def description(answer: Any) -> object:
 
 
 def merge_query(query: Query, headers: Headers) -> Query:
-    """The parameters of a merge. New rows are inserted if it says so; the time that the client has bounds the tries."""
-    found = list(query)
+    """The parameters of a merge. New rows are inserted if it says so; the time that the client has bounds the tries.
+
+    A merge into the table alone, without a log, is what every merge is here.
+    """
+    found = [parameter for parameter in query if parameter != ("use_lsm", "false")]
     if all(name != "when_not_matched_insert_all" for name, _ in found):
         found.append(("when_not_matched_insert_all", "false"))
     milliseconds = headers.get(TIMEOUT_MILLIS)

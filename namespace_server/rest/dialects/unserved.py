@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lance_namespace.errors import TransactionNotFoundError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError, TransactionNotFoundError, UnsupportedOperationError
 from starlette.responses import Response
 
 from namespace_server.answer import json_bytes
 from namespace_server.rest.dialects.translation import Translation, present
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.handlers import Read
+from namespace_server.rest.request.body import JsonObject
 from namespace_server.rest.responses import Success
 from namespace_server.rest.routing import Handler
 
@@ -77,6 +78,15 @@ class NoJob:
         return answer
 
 
+def statistics(body: JsonObject) -> JsonObject:
+    """A request for statistics of a log. Where there is no log there are no rows in it, whether they are asked for."""
+    found = present(body)
+    rows = found.pop("include_generation_rows", False)
+    if not isinstance(rows, bool):
+        raise InvalidInputError(f"include_generation_rows: expected true or false, found {str(rows)[:80]}")
+    return found
+
+
 def _refused(kind: str, *operations: str) -> dict[str, Translation]:
     return {operation: Translation(work=NotServed(_INSTEAD[kind])) for operation in operations}
 
@@ -104,5 +114,5 @@ TRANSLATIONS: Final[Mapping[str, Translation]] = {
     "describe_jobs": Translation(work=NoJob()),
     "cancel_jobs": Translation(work=NoJob()),
     "get_lsm_write_spec": Translation(body=present, work=NoneThere({"lsm_write_spec": None}, of_table=True)),
-    "get_lsm_stats": Translation(body=present, work=NoneThere({"lsm_stats": None}, of_table=True)),
+    "get_lsm_stats": Translation(body=statistics, work=NoneThere({"lsm_stats": None}, of_table=True)),
 }
