@@ -15,6 +15,7 @@ from namespace_server.access.grants import (
     MembershipEntry,
 )
 from namespace_server.access.subjects import Grantee, Privilege, ordered
+from namespace_server.directory.model.limits import is_int64
 
 _ACCESS: Final = "access"
 _GRANT: Final = "grant"
@@ -58,13 +59,15 @@ def decode_access(object_id: str, metadata: str | None) -> AccessRow | None:
             entry = MembershipEntry(_text(values["role"]), _grantee(values["to"]), *made)
         elif values.get("state") == _GRANT and values["kind"] in get_args(Kind):
             privileges = frozenset(map(Privilege, values["privileges"]))
-            on = tuple(map(_text, values["on"]))
-            entry = GrantEntry(values["kind"], on, _grantee(values["to"]), privileges, int(values["since"]), *made)
+            on = tuple(map(_text, _list(values["on"])))
+            entry = GrantEntry(values["kind"], on, _grantee(values["to"]), privileges, _number(values["since"]), *made)
         else:
             return None
     except (KeyError, TypeError, ValueError):
         return None
-    return entry if entry.object_id == object_id and getattr(entry, "privileges", True) else None
+    if isinstance(entry, GrantEntry) and (not entry.privileges or (entry.kind == "catalog") != (not entry.on)):
+        return None
+    return entry if entry.object_id == object_id else None
 
 
 def _grantee(value: Any) -> Grantee:
@@ -72,6 +75,18 @@ def _grantee(value: Any) -> Grantee:
     if kind not in {"principal", "role"}:
         raise ValueError(kind)
     return Grantee(kind, _text(name))
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(type(value).__name__)
+    return value
+
+
+def _number(value: Any) -> int:
+    if not is_int64(value):
+        raise TypeError(type(value).__name__)
+    return int(value)
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from immutables import Map
 from numpy.typing import NDArray
 
-from namespace_server.access.grants import AccessEntry, GrantEntry, MembershipEntry
+from namespace_server.access.grants import ACCESS_ID, AccessEntry, GrantEntry, MembershipEntry
 from namespace_server.directory.manifest_table.column_parsing import (
     ParsedVersions,
     parse_versions,
@@ -165,7 +165,8 @@ class BulkLoader:
         return self._put_irregular(state)
 
     def _add_batch(self, batch: pa.RecordBatch, serials: NDArray[np.int64]) -> None:
-        mask = pc.equal(batch["object_type"], TABLE_VERSION)
+        own = pc.equal(batch["object_id"], ACCESS_ID)  # which is that row whatever type it has
+        mask = pc.and_not(pc.equal(batch["object_type"], TABLE_VERSION), own)
         is_version = mask.to_numpy(zero_copy_only=False)
         count = int(is_version.sum())
         if count:
@@ -174,7 +175,8 @@ class BulkLoader:
             self._add_versions(versions["object_id"], versions["metadata"], serials[is_version])
         if count < batch.num_rows:
             others, serials = batch.filter(pc.invert(mask)), serials[~is_version]
-            mask = pc.and_(pc.equal(others["object_type"], TABLE), pc.is_valid(others["location"]))
+            own = pc.equal(others["object_id"], ACCESS_ID)
+            mask = pc.and_not(pc.and_(pc.equal(others["object_type"], TABLE), pc.is_valid(others["location"])), own)
             is_table = mask.to_numpy(zero_copy_only=False)
             if is_table.any():
                 self._add_tables(others.filter(mask), serials[is_table])

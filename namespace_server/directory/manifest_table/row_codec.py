@@ -105,6 +105,8 @@ def decode_row(row: Row) -> Entry | None:
     other writers see `decode_version`.
     """
     path, kind, location, metadata = row
+    if path == ACCESS_ID:  # whatever else it says: if it is damaged, nothing is open to everybody
+        return decode_access(path, metadata)
     if kind == TABLE:
         return None if location is None else TableEntry(parse_id(path), location, decode_properties(metadata))
     if kind == NAMESPACE:
@@ -124,7 +126,7 @@ def _decode_own(path: str, metadata: str | None) -> Entry | None:
         return _decode_intent(path[len(INTENT_PREFIX) :], metadata)
     if path.startswith(CURSOR_PREFIX):
         return _decode_cursor(path[len(CURSOR_PREFIX) :], metadata)
-    if path == ACCESS_ID or path.startswith((GRANT_PREFIX, MEMBERSHIP_PREFIX)):
+    if path.startswith((GRANT_PREFIX, MEMBERSHIP_PREFIX)):
         return decode_access(path, metadata)
     return _decode_record(path[len(RECORD_PREFIX) :], metadata)
 
