@@ -178,10 +178,9 @@ class CatalogTables:
     def blob_refusal(self, place: str, subject: Subject | None = None) -> str | None:
         """As `namespace_server.data.port.TableCatalog`."""
         sight = self._known_sight(subject)
-        refusal = self._catalog.blob_locations.refusal(place)
-        if refusal is None and sight is not None and not _may_read(self._catalog, sight, [place]):
-            return "it is a file of a table that may not be read"
-        return refusal
+        if sight is not None and not _may_read(self._catalog, sight, [place]):
+            return "it lies in the root, where it may not be read"  # before it is looked whether anything lies there
+        return self._catalog.blob_locations.refusal(place)
 
     def is_answered(self, caller: Caller) -> bool:
         """Whether a change of this caller was committed under this idempotency key."""

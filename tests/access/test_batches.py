@@ -18,6 +18,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.access.subjects import Privilege
 from namespace_server.attempts import authorizations_of
+from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.model.errors import AccessDenied, BatchConflict
 from namespace_server.directory.model.grant_operations import (
     EnableGrants,
@@ -27,12 +28,13 @@ from namespace_server.directory.model.grant_operations import (
     RevokeRole,
 )
 from namespace_server.directory.model.limits import Limits
-from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
     AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
+    Batch,
     CloneTable,
     CommitTransaction,
     ConfirmTag,
@@ -314,6 +316,24 @@ def test_a_chosen_location_of_a_hidden_table_is_refused_without_its_name(team: G
     team.reset(ME, [(G, {CREATE})])
     error = team.verdict(ALICE, DeclareTable(NEW, location, {}, chosen=True))
     assert str(error) == f"table g$new: location {location!r} is or was in use, expected another one"
+
+
+def test_an_assertion_on_a_hidden_table_whose_head_cannot_be_judged_now_is_on_one_that_is_not_there(
+    team: Guarded,
+) -> None:
+    """Another batch of the group may be about that table."""
+    team.reset(ME, [(H, {SEE})])
+    snapshot, moving = team.catalog.snapshot(), [(T, None), (U, None)]
+
+    def verdict(table_id: ObjectId, chains: frozenset[ChainKey]) -> str:
+        operation = AssertTableVersion(table_id, None, 1)
+        batch = Batch(UID, (operation,), UID, None, "alice", subject=ALICE)
+        pending = PendingBatch(batch, {}, chains)
+        [planned] = team.catalog.committer._planner.plan([pending], snapshot, {}, moving).batches
+        return type(planned.verdict).__name__
+
+    assert verdict(U, frozenset({(U, None)})) == "ServiceUnavailableError"
+    assert verdict(T, frozenset()) == "TableNotFoundError"
 
 
 def test_operations_are_judged_on_the_effects_of_those_before(team: Guarded) -> None:

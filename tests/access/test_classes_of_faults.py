@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from tests.access.conftest import Team
 from tests.access.granting import ADMIN, Caller, as_principal, granted, keys, put_rows, switch_on
 from tests.data.arrow import stream
 from tests.directory.flipping import flip
-from tests.directory.tables import Ground
+from tests.directory.tables import QUIET, Ground
 from tests.running import serving
 
 ROWS = stream(pa.table({"x": [1, 2, 3]}))
@@ -151,6 +152,23 @@ class TestNoTraceInTheStore:
             return self.cost(ground, lambda: ground.namespace.change(operation, request, principal="bob", subject=BOB))
 
         assert ask("hidden") == ask("absent")
+
+    def test_a_blob_in_a_file_of_what_is_hidden(self, tmp_path: Path) -> None:
+        """Whether such a file is there is not told where files below the root may be read at all (A4)."""
+        root = tmp_path / "root"
+        ground = Ground(root, options=replace(QUIET, blob_locations=(str(root),)))
+        ground.namespace.write("create_namespace", {"id": ["a"]})
+        for name in ("hidden", "open"):
+            ground.namespace.data.create_table({"id": ["a", name]}, ROWS)
+        on_ground(ground, granted("table", "a$open", "bob", "read"))
+        there, own = (root / ground.location(["a", name]) / "_versions" for name in ("hidden", "open"))
+        [manifest], [readable] = there.iterdir(), own.iterdir()
+        refusal = partial(ground.namespace.tables().blob_refusal, subject=BOB)
+        assert refusal(str(readable)) is None
+        assert refusal(str(manifest)) is not None
+        told = {refusal(str(path)) for path in (manifest, there / "0.manifest", root / "absent" / "file", there, root)}
+        assert len(told) == 1
+        ground.namespace.close()
 
     def test_a_creation_below_what_is_hidden(self, ground: Ground) -> None:
         """Where the namespaces above are made too, a hidden table in their place is told no more than none."""

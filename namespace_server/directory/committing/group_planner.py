@@ -176,7 +176,7 @@ class GroupPlanner:
         for pending in group:
             unjudged = [*self._adopt(attempt, pending, found), *moving]
             basis = attempt.basis(pending.batch)
-            verdict = _refused_assertion(pending.batch, unjudged) or self._plan_one(attempt, pending, basis)
+            verdict = _refused_assertion(pending, unjudged) or self._plan_one(attempt, pending, basis)
             final = basis is snapshot and verdict is not None
             if isinstance(verdict, Plan) and verdict.changes:
                 attempt.accept(verdict)
@@ -268,12 +268,14 @@ def _judged_chains(pending: PendingBatch) -> set[ChainKey]:
     return chains_of(operations) & pending.chains
 
 
-def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNamespaceError | None:
-    """An assertion does not hold where the head may be behind storage (P9)."""
-    if any(isinstance(item, AssertTableVersion) and (item.id, item.branch) in unjudged for item in batch.operations):
+def _refused_assertion(pending: PendingBatch, unjudged: Collection[ChainKey]) -> LanceNamespaceError | None:
+    """An assertion does not hold where the head may be behind storage (P9); of what is hidden nothing is told."""
+    chains = pending.chains.intersection(unjudged)
+    operations = pending.batch.operations
+    if any(isinstance(item, AssertTableVersion) and (item.id, item.branch) in chains for item in operations):
         return with_nothing_done(
             ServiceUnavailableError(
-                f"batch {batch.uuid}: nothing was done: storage has versions above the asserted head, committed around "
+                f"batch {pending.batch.uuid}: nothing was done: storage has versions above the asserted head, committed around "
                 "the catalog, that cannot be judged now; repeat it"
             )
         )
