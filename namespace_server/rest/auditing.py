@@ -18,7 +18,7 @@ from starlette.responses import Response
 from namespace_server.attempts import AttemptLog, AttemptPage, AttemptQuery, Authorization, with_authorizations
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.header_names import CATALOG_VERSION
-from namespace_server.rest.models import AttemptsQuery, Paging, QueryParameters
+from namespace_server.rest.models import AttemptsQuery, Pages, QueryParameters
 from namespace_server.rest.request.decoding import parse_query
 from namespace_server.rest.request.headers import read_id
 from namespace_server.rest.responses import Success, success
@@ -33,7 +33,7 @@ class AuditedVersions:
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of the route."""
-        parameters: TypeAdapter[QueryParameters] = TypeAdapter(Paging)
+        parameters: TypeAdapter[QueryParameters] = TypeAdapter(Pages)
 
         async def answer(exchange: Exchange) -> Response:
             _, given = await _read_query(exchange, operation, parameters, "the history is of all versions")
@@ -94,7 +94,7 @@ def _wanted(query: Any, given: dict[str, Any]) -> AttemptQuery:
         given.get("principal"),
         None if path is None else tuple(read_id(path, query)),
         given.get("decision"),
-        min(limit, _MOST) if limit >= 0 else _MOST,
+        min(limit, _MOST),
         given.get("page_token"),
     )
 

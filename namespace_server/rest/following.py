@@ -59,8 +59,6 @@ class Events:
                     raise InvalidInputError(f"{', '.join(refused)}: expected none with {_STREAM.decode()}")
                 exchange.scope["operation"] = f"{operation}_stream"
                 return _EventStream(exchange, operation, position)
-            if given.get("limit") == 0 and given.get("wait"):
-                raise InvalidInputError("wait: expected none with a limit of 0, which no event ends")
             return await _page(exchange, operation, position, given)
 
         return answer

@@ -32,6 +32,8 @@ def _parse_flag(value: Any) -> Any:
 
 PageSize = Annotated[int, BeforeValidator(_parse_integer), Field(ge=MIN_INT64, le=MAX_INT64)]
 """Zero asks for an empty page without a successor, less than zero for everything."""
+EntryCount = Annotated[int, BeforeValidator(_parse_integer), Field(ge=1, le=MAX_INT64)]
+"""The most entries of a page of a list that the published API does not have."""
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 
 
@@ -42,28 +44,35 @@ class QueryParameters(TypedDict, total=False):
 
 
 class Paging(QueryParameters, total=False):
-    """Query parameters of every list."""
+    """Query parameters of every list of the published API."""
 
     page_token: str
     limit: PageSize
+
+
+class Pages(QueryParameters, total=False):
+    """Query parameters of the lists that the published API does not have."""
+
+    page_token: str
+    limit: EntryCount
 
 
 class FindTablesQuery(QueryParameters, total=False):
     """Query parameters of the search of tables by words of their ids."""
 
     text: Required[str]
-    limit: PageSize
+    limit: EntryCount
 
 
 class EventsQuery(QueryParameters, total=False):
     """Query parameters of the events of the catalog. `wait` is in seconds."""
 
     since: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=MAX_INT64)]
-    limit: PageSize
+    limit: EntryCount
     wait: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=60)]
 
 
-class AttemptsQuery(Paging, total=False):
+class AttemptsQuery(Pages, total=False):
     """Query parameters of the list of refused attempts. `object` is a path of names, as in a route."""
 
     principal: str
@@ -92,7 +101,7 @@ class DescribeTableQuery(QueryParameters, total=False):
     check_declared: Flag
 
 
-class GrantsQuery(Paging, total=False):
+class GrantsQuery(Pages, total=False):
     """Query parameters of the list of grants."""
 
     principal: str

@@ -9,12 +9,22 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from lance_namespace.errors import InvalidInputError
 
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.routers import ROUTES
 from tests.access.conftest import Team
 from tests.access.granting import ADMIN, Caller, granted, put_rows
 from tests.data.arrow import stream
+from tests.rest.test_openapi import OPERATIONS, SPEC
 
 ROWS = stream(pa.table({"x": [1, 2, 3]}))
+PAGED = frozenset(
+    {
+        *("list_catalog_versions", "list_catalog_events", "list_grants", "list_dropped_tables"),
+        *("list_audited_versions", "list_refused_attempts", "find_tables"),
+    }
+)
 SHOWN = [f"t{number:03}" for number in range(0, 100, 9)]
 
 
@@ -37,6 +47,13 @@ def ann(team: Team) -> Caller:
     )
     assert team.caller("ann").post(f"/v1/table/a${SHOWN[0]}/create", ROWS).status_code == 200
     return team.caller("ann")
+
+
+def resolved(parameter: dict[str, Any]) -> dict[str, Any]:
+    """A parameter of the document, or the one that it refers to."""
+    name = parameter.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = SPEC["components"]["parameters"][name] if name else parameter
+    return found
 
 
 def pages(caller: Caller, path: str, field: str, limit: int) -> list[list[str]]:
@@ -129,6 +146,44 @@ class TestLists:
 def told(answer: httpx.Response) -> str:
     assert answer.status_code == 200, answer.text
     return json.dumps(answer.json())
+
+
+OURS = sorted(route.path for route in ROUTES if route.path.startswith("/v1/catalog/") and route.operation in PAGED)
+
+
+class TestLimits:
+    """A list that the published API does not have refuses a limit of less than one by name, and what is no number."""
+
+    def test_there_are_lists(self) -> None:
+        assert len(OURS) == len(PAGED)
+        of_document = {
+            path
+            for (_, path), operation in OPERATIONS.items()
+            if path.startswith("/v1/catalog")
+            and any(each.get("name") == "limit" for each in map(resolved, operation.get("parameters", ())))
+        }
+        assert set(OURS) == of_document
+
+    @pytest.mark.parametrize("limit", ["-1", "0", "-9223372036854775808", str(2**63), "9" * 30, "ten", "1.0", "", "1e3"])
+    @pytest.mark.parametrize("path", OURS)
+    def test_one_that_is_none(self, team: Team, path: str, limit: str) -> None:
+        refused = team.caller(ADMIN).get(f"{path}?limit={limit}")
+        assert (refused.status_code, refused.json()["code"]) == (400, 13), refused.text
+        assert refused.json()["error"].startswith("limit: expected "), refused.text
+
+    @pytest.mark.parametrize("path", OURS)
+    def test_one_that_is_one(self, team: Team, path: str) -> None:
+        for limit in ("1", str(2**63 - 1)):
+            answer = team.caller(ADMIN).get(f"{path}?limit={limit}")
+            assert answer.status_code == (406 if path.endswith("/refused") else 200), answer.text  # it has no such log
+
+    @pytest.mark.parametrize("operation", sorted(PAGED - {"list_refused_attempts"}))
+    def test_in_process(self, team: Team, operation: str) -> None:
+        namespace = DirectoryNamespace(root=str(team.root), durability="none")
+        for limit in (-1, 0, 2**63, True, "1"):
+            with pytest.raises(InvalidInputError, match="^limit: expected "):
+                namespace.read(operation, {"limit": limit})
+        namespace.close()
 
 
 class TestHistory:

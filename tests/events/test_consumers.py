@@ -25,6 +25,7 @@ import pytest
 from lance_core.errors import LanceCoreError
 from namespace_client import Catalog
 from namespace_server.directory.gc.run import Collector
+from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.server.servers import REPOSITORY, ServerProcess
 
@@ -54,7 +55,7 @@ def run(home: Path, seconds: float, pause: float) -> None:
                 catalog.advance_cursor(f"c{number}", first)
         consumers = [Consumer(home, f"c{number}", urls) for number in range(CONSUMERS)]
         end = time.monotonic() + seconds
-        with writing(urls) as committed, collecting(root) as oldest:
+        with collecting(root) as oldest, writing(urls) as committed:
             while time.monotonic() < end:
                 time.sleep(random.uniform(0, pause))
                 random.choice(consumers).kill_and_start()
@@ -158,7 +159,7 @@ def writing(urls: list[str]) -> Iterator[dict[str, int]]:
 
 @contextmanager
 def collecting(root: Path) -> Iterator[list[int]]:
-    """Runs of the collector within the block, one after the other, at a time eight days ahead.
+    """Runs of the collector within the block, one after the other, at a time eight days ahead; the last one after it.
 
     What was superseded then may go, but for the newest 100 versions and what cursors need; files stay fresh for 30
     days. Gives the oldest kept versions that the runs found.
@@ -174,7 +175,7 @@ def collecting(root: Path) -> Iterator[list[int]]:
         while not stop.wait(0.5):
             try:
                 oldest.append(collector.collect(settings).oldest)
-            except LanceCoreError as error:  # other writers won all of its tries, or it met what another run removed
+            except (LanceCoreError, CatalogBusy) as error:  # other writers won all of its tries, or it met what another run removed
                 print("a collection failed:", error)
 
     thread = threading.Thread(target=collect)

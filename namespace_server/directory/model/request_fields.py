@@ -83,6 +83,14 @@ def page_size(request: Request) -> int | None:
     return None if limit is None or limit < 0 else min(limit, _MAX_PAGE)
 
 
+def entry_count(request: Request) -> int | None:
+    """The limit of a page of a list that the published API does not have, 1 or more; None without one."""
+    limit = integer(request, "limit")
+    if limit is not None and limit < 1:
+        raise InvalidInputError(f"limit: expected 1 or more, found {limit}")
+    return limit
+
+
 def page_position(request: Request, what: str) -> int | None:
     """The page token of a read whose pages end with a number (`what` it is), or None on the first page."""
     token = text(request, "page_token")

@@ -103,8 +103,8 @@ def list_all_tables(context: ReadContext, request: Request) -> Body:
 def find_tables(context: ReadContext, request: Request) -> Body:
     """Ours: the tables whose ids have all words of `text`, the best first, and whether there are more of them."""
     words = words_of(request_fields.text(request, "text", required=True) or "")
-    most = _SHORT_PAGE if request_fields.page_size(request) is None else context.page_size(request)
-    found = context.snapshot.find_tables(words, most + 1) if most else []
+    most = context.entry_count(request, _SHORT_PAGE)
+    found = context.snapshot.find_tables(words, most + 1)
     return {"tables": [list(table_id) for table_id in found[:most]], "more": len(found) > most}
 
 
@@ -207,8 +207,8 @@ def list_audited_versions(context: ReadContext, request: Request) -> Body:
 def _versions(context: ReadContext, request: Request, told: Callable[[Body], Body]) -> Body:
     last = request_fields.page_position(request, "a catalog version")
     before = context.snapshot.version + 1 if last is None else last
-    wanted = _SHORT_PAGE if request_fields.page_size(request) is None else context.page_size(request)
-    history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
+    wanted = context.entry_count(request, _SHORT_PAGE)
+    history = context.catalog.table.history(limit=wanted + 1, before=before)
     versions = [_historic(context, entry, told) for entry in history[:wanted]]
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
 
@@ -240,7 +240,7 @@ def list_dropped_tables(context: ReadContext, request: Request) -> Body:
     records = [record for record in context.snapshot.records() if record.state == DROPPED]
     records.sort(key=lambda record: (-record.catalog_version, -record.timestamp_ms, record.batch_uuid))
     parties = [(record, party) for record in records for party in record.participants]
-    end = last + context.page_size(request)
+    end = last + context.entry_count(request)
     tables = [
         {
             "id": list(party.table_id),
@@ -253,7 +253,7 @@ def list_dropped_tables(context: ReadContext, request: Request) -> Body:
         }
         for record, party in parties[last:end]
     ]
-    return _paged({"tables": tables}, str(end) if tables and len(parties) > end else None)
+    return _paged({"tables": tables}, str(end) if len(parties) > end else None)
 
 
 def list_catalog_pins(context: ReadContext, _request: Request) -> Body:

@@ -32,13 +32,11 @@ def list_catalog_events(context: ReadContext, request: Request) -> Body:
     snapshot = context.snapshot
     if request_fields.integer(request, "wait"):
         raise InvalidInputError("wait: expected none: a server waits, and clients of a catalog in their process do")
-    since = request_fields.integer(request, "since")
+    since, limit = request_fields.integer(request, "since"), context.entry_count(request, _USUAL)
     if since is None:
         return {"events": [], "last": snapshot.version, "newest": snapshot.version}
     if not 0 <= since <= snapshot.version:
         raise InvalidInputError(f"since: expected a catalog version from 0 to {snapshot.version}, found {since}")
-    wanted = request_fields.page_size(request)
-    limit = _USUAL if wanted is None else min(wanted, context.page_size(request))
     events: list[Body] = []
     size, last = 0, since
     if since < snapshot.version and since + 1 < snapshot.collector.oldest:
@@ -49,7 +47,7 @@ def list_catalog_events(context: ReadContext, request: Request) -> Body:
         last, size = step.entry.version, size + _EVENT_BYTES + step.size
         if size >= _PAGE_BYTES:
             break
-    if not events and limit and since < snapshot.version:  # removed meanwhile, as after a collection by another server
+    if not events and since < snapshot.version:  # removed meanwhile, as after a collection by another server
         newest = context.catalog.table.refresh()
         raise HistoryGone(since, max(newest.collector.oldest, since + 2))
     return {"events": events, "last": last, "newest": snapshot.version}

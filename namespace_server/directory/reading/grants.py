@@ -56,9 +56,7 @@ def list_grants(context: ReadContext, request: Request) -> Body:
     These are its own, and those on objects where it may grant; of roles its own, and all for who owns the catalog.
     """
     to, on, after = grant_requests.asked_grantee(request), _object(request), _position(request)
-    size = context.page_size(request)
-    if not size:
-        raise InvalidInputError("limit: expected at least 1, found 0")
+    size = context.entry_count(request)
     policy = context.snapshot.policy
     if policy is None:
         return {"in_force": False, "grants": [], "roles": []}

@@ -71,6 +71,11 @@ class ReadContext:
         bound, wanted = self._catalog.options.limits.page_size, request_fields.page_size(request)
         return bound if wanted is None else min(wanted, bound)
 
+    def entry_count(self, request: Request, usual: int | None = None) -> int:
+        """As `page_size`, of a list that the published API does not have: 1 or more, `usual` if nothing is said."""
+        bound, wanted = self._catalog.options.limits.page_size, request_fields.entry_count(request)
+        return min(wanted or usual or bound, bound)
+
     def allows(self, privilege: Privilege, table_id: ObjectId) -> bool:
         """Whether the reader has a privilege on a table of the snapshot."""
         return not isinstance(self._snapshot, VisibleSnapshot) or self._snapshot.allows(privilege, table_id)

@@ -30,6 +30,7 @@ from namespace_server.rest.models import (
     ListTablesQuery,
     ListTableVersionsQuery,
     MergeInsertQuery,
+    Pages,
     Paging,
     StageRowsQuery,
 )
@@ -171,7 +172,7 @@ OPERATIONS: tuple[Route, ...] = (
     # -- the catalog itself: its present state, and its history
     get("describe_catalog", "/v1/catalog", Read(), fast=True),
     get("find_tables", "/v1/catalog/tables", Read(query=FindTablesQuery)),
-    get("list_catalog_versions", "/v1/catalog/versions", Read(query=Paging)),
+    get("list_catalog_versions", "/v1/catalog/versions", Read(query=Pages)),
     post("pin_catalog_version", "/v1/catalog/pins", Commit()),
     get("list_catalog_pins", "/v1/catalog/pins", Read()),
     post("unpin_catalog_version", "/v1/catalog/pins/delete", Commit()),
@@ -186,6 +187,6 @@ OPERATIONS: tuple[Route, ...] = (
     post("register_intent", "/v1/catalog/intents", Commit()),
     get("list_intents", "/v1/catalog/intents", Read()),
     post("end_intent", "/v1/catalog/intents/end", Commit()),
-    get("list_dropped_tables", "/v1/catalog/dropped", Read(query=Paging)),
+    get("list_dropped_tables", "/v1/catalog/dropped", Read(query=Pages)),
     get("describe_catalog_version", "/v1/catalog/versions/{version}", Read()),
 )
