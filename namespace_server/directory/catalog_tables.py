@@ -16,6 +16,7 @@ from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.manifest_table.flip import check_changeable
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
@@ -162,6 +163,7 @@ class CatalogTables:
         declared = requests.declare_table({"id": request.get("id"), "properties": request.get("properties")}, rules)
         snapshot = self._catalog.snapshot()
         require_managed(snapshot)  # before rows are written
+        check_changeable(snapshot)
         parent = declared.id[:-1]
         sight = sight_of(snapshot, subject)
         view = snapshot if sight is None else sight.view(snapshot)

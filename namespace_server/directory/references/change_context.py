@@ -18,6 +18,7 @@ from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.attempts import RequestOrigin
 from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.manifest_table.flip import check_changeable
 from namespace_server.directory.model.errors import BatchUnknown, table_not_found
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ObjectId
@@ -25,7 +26,7 @@ from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
-from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.planning.planner import replay_committed, require_managed
 from namespace_server.directory.reading.sight import Sight, sight_of
 
 _BEGUN: Final = "the change has begun"
@@ -60,6 +61,11 @@ class ChangeContext:
             if sight.view(sight.today).table(table_id) is None:
                 raise table_not_found(table_id)
             sight.require(REQUIREMENTS[operation].privileges, table_id)
+
+    def require_changeable(self, snapshot: CatalogSnapshot) -> None:
+        """Raise UnsupportedOperationError (0) unless a flip may follow a snapshot: before anything is written for it."""
+        require_managed(snapshot)
+        check_changeable(snapshot)
 
     @property
     def limits(self) -> Limits:

@@ -33,7 +33,6 @@ from namespace_server.directory.model.errors import BatchUnknown, RequestUnknown
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import ConfirmTag, DeleteTag
 from namespace_server.directory.model.request_fields import Request
-from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.adopting_reads import newest_snapshot
 from namespace_server.directory.reading.read_context import ReadContext
@@ -109,7 +108,7 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
     name, table_id = request_fields.tag_name(request), request_fields.table_id(request)
     context.judge("delete_table_tag", table_id)
     snapshot = context.catalog.snapshot()
-    require_managed(snapshot)
+    context.require_changeable(snapshot)
     table = snapshot.table(table_id)
     if table is None:
         raise table_not_found(table_id)
@@ -177,7 +176,7 @@ def _find_target(context: ChangeContext, request: Request, change: _Change) -> _
         raise InvalidInputError(f"version: expected a version from 1 on, found {version}")
     context.judge(change, table_id)
     snapshot = newest_snapshot(context.catalog, (table_id, branch))
-    require_managed(snapshot)
+    context.require_changeable(snapshot)
     table = snapshot.table(table_id)
     if table is None:
         raise table_not_found(table_id)

@@ -19,7 +19,6 @@ from namespace_server.directory.model.note_requests import note_changes
 from namespace_server.directory.model.notes import NoteChange, change_notes
 from namespace_server.directory.model.operations import AlterBatch, KeepAnswer
 from namespace_server.directory.model.request_fields import Request
-from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.sight import Sight, sight_of
 from namespace_server.directory.reading.transactions import (
@@ -44,7 +43,7 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
     """
     changes = note_changes(request, context.limits)
     snapshot = context.catalog.snapshot()
-    require_managed(snapshot)
+    context.require_changeable(snapshot)
     sight = context.sight
     view = ReadContext(context.catalog, snapshot if sight is None else sight.today, sight=sight)
     found = find_transaction(view, request)
