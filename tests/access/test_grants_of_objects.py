@@ -59,6 +59,7 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
+from namespace_server.directory.planning.plan_builder import Plan
 from tests.access.team import ALICE, BOB, OPERATOR, ROOT, Guarded, principal, role
 from tests.directory.tables import rows
 
@@ -346,6 +347,36 @@ class TestOnesOwn:
         assert "in use" in str(team.verdict(BOB, RegisterIntent(UID, tables, 3_600, None)))
         team.send(ALICE, EndIntent(UID))
         assert team.catalog.snapshot().intent(UID) is None
+
+    def test_intents_for_what_is_not_there(self, team: Guarded) -> None:
+        """They keep files for up to 30 days: of a place where the subject may create a table, and of no other."""
+        eve = Subject("eve")
+        gone, location = ("g", "gone"), "00000000_g$gone"
+        team.make_table(*gone)
+        was = team.location(list(gone))
+        team.call("drop_table", id=list(gone))
+        team.grant(T, principal("eve"), READ)
+        team.grant(H, principal("eve"), READ)
+
+        def register(place: str, name: ObjectId = gone, version: int = 0, intent: str = UID) -> object:
+            table = IntendedTable(name, None, place, version)
+            return team.verdict(eve, RegisterIntent(intent, (table,), 3_600, None))
+
+        for place in (location, was):
+            assert isinstance(register(place), AccessDenied)
+            assert isinstance(register(place, ("new", "below", "t")), InvalidInputError)
+        assert isinstance(register("00000000_new$below$t", ("new", "below", "t")), AccessDenied)
+        team.grant(("g",), principal("eve"), CREATE)
+        assert isinstance(register(location), Plan)
+        assert isinstance(register("elsewhere"), InvalidInputError)
+        assert isinstance(register("00000000_g$other"), InvalidInputError)
+        team.revoke(("g",), principal("eve"), CREATE)
+        assert isinstance(register(location), Plan), "a renewal"
+        assert isinstance(register(location, intent=OTHER_UID), AccessDenied)
+        own = IntendedTable(T, None, team.location(list(T)), 0)
+        assert isinstance(team.verdict(eve, RegisterIntent(OTHER_UID, (own,), 3_600, None)), Plan)
+        team.call("drop_table", id=list(T))
+        assert isinstance(team.verdict(eve, RegisterIntent(OTHER_UID, (own,), 3_600, None)), Plan), "a renewal"
 
     def test_notes_on_a_batch(self, team: Guarded) -> None:
         made = team.send(ALICE, CreateNamespace(("g", "x"), {}, CreateMode.CREATE)).transaction_id

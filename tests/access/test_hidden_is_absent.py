@@ -232,7 +232,16 @@ class TestOperationsOfTwoNames:
 
         for name in ("open", HIDDEN, "new"):
             assert asked(name, location) == asked(ABSENT if name == HIDDEN else name, nowhere)
-        assert asked("open", location)[0] == (404 if version else 200)
+        assert asked("open", location)[0] == 400  # a location of another name
+        assert asked(HIDDEN, location)[0] == 403
+        grant = granted("namespace", "a", "bob", "create")
+        put_rows(team.root, [grant])
+        try:
+            assert asked("open", location) == asked("open", nowhere)
+            assert asked(HIDDEN, location) == asked(ABSENT, nowhere)
+            assert asked(HIDDEN, location)[0] == (404 if version else 200)
+        finally:
+            put_rows(team.root, [], remove=[grant.object_id])
 
 
 class TestThePast:

@@ -43,6 +43,7 @@ from namespace_server.directory.model.grant_operations import (
     RevokePrivileges,
     RevokeRole,
 )
+from namespace_server.directory.model.naming_rules import check_location
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
@@ -478,12 +479,22 @@ class Judge:
             self._checks.append(Authorization(SEE, False, reason, "catalog", (), self._index))
 
     def _intended(self, operation: RegisterIntent) -> None:
-        """A location may be that of a table to come: one that may not be seen, of that id or there, is not there."""
+        """A location may be that of a table to come: one that may not be seen, of that id or there, is not there.
+
+        Then it has to be one of the table that the subject may create there, or each caller could keep the files of
+        tables that were dropped, or are hidden. A renewal is not judged so: the table may have gone meanwhile.
+        """
+        own = self.judged(()).intent(operation.intent)
+        kept = frozenset() if own is None else {chain.location for chain in own.chains}
         for table in operation.tables:
             location, named = table.location, {table.id}
             if location is not None:
                 lies_at = self.judged(()).table_at(location)
-                if lies_at is not None and table.read_version and not self._sees(lies_at):
+                is_there = lies_at is not None and self._sees(lies_at)
+                if not is_there and location not in kept:
+                    check_location(location, table.id)
+                    self._creation_in(table.id, implicit=True)
+                if lies_at is not None and table.read_version and not is_there:
                     error = version_not_kept(table.id, location, table.branch, table.read_version)
                     raise self._hidden(error, "table", lies_at)
                 named = {each for each in (table.id, lies_at) if each is not None and self._sees(each)}
