@@ -1,4 +1,4 @@
-"""Rows that grant, put into `__manifest` by a stock writer: what is damaged or hostile opens nothing, and stops nothing."""
+"""Rows that grant, put into `__manifest` by a stock writer: what is damaged opens nothing, and stops nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from tests.access.team import ALICE, ROOT, Guarded, principal
 
 EVE = Subject("eve")
 TO_EVE = Grantee("principal", "eve")
-ALL_OF_IT = {"state": "grant", "kind": "catalog", "on": [], "to": ["principal", "eve"], "since": 0, "privileges": ["own"]}
+ALL_OF_IT = {
+    "state": "grant",
+    "kind": "catalog",
+    "on": [],
+    "to": ["principal", "eve"],
+    "since": 0,
+    "privileges": ["own"],
+}
 ON_CATALOG = grant_id((), TO_EVE)
 ON_G = grant_id(("g",), TO_EVE)
 
@@ -36,7 +43,13 @@ def team(tmp_path: Path) -> Guarded:
 def append(team: Guarded, *rows: tuple[str, str, str | None, Any]) -> None:
     """What a stock writer does that knows the table alone: object id, type, location, metadata."""
     metadata = [row[3] if isinstance(row[3], str | None) else orjson.dumps(row[3]).decode() for row in rows]
-    columns = [[row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], metadata, [None] * len(rows)]
+    columns = [
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        metadata,
+        [None] * len(rows),
+    ]
     table = pa.Table.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)], schema=ROW_SCHEMA
     )

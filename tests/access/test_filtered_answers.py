@@ -164,7 +164,9 @@ class TestLimits:
         }
         assert set(OURS) == of_document
 
-    @pytest.mark.parametrize("limit", ["-1", "0", "-9223372036854775808", str(2**63), "9" * 30, "ten", "1.0", "", "1e3"])
+    @pytest.mark.parametrize(
+        "limit", ["-1", "0", "-9223372036854775808", str(2**63), "9" * 30, "ten", "1.0", "", "1e3"]
+    )
     @pytest.mark.parametrize("path", OURS)
     def test_one_that_is_none(self, team: Team, path: str, limit: str) -> None:
         refused = team.caller(ADMIN).get(f"{path}?limit={limit}")
@@ -181,7 +183,7 @@ class TestLimits:
     def test_in_process(self, team: Team, operation: str) -> None:
         namespace = DirectoryNamespace(root=str(team.root), durability="none")
         for limit in (-1, 0, 2**63, True, "1"):
-            with pytest.raises(InvalidInputError, match="^limit: expected "):
+            with pytest.raises(InvalidInputError, match=r"^limit: expected "):
                 namespace.read(operation, {"limit": limit})
         namespace.close()
 

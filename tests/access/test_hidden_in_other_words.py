@@ -84,12 +84,10 @@ def seen(answer: httpx.Response) -> tuple[Any, ...]:
 
 @pytest.fixture(scope="module")
 def bob(team: Team) -> Caller:
-    """Bob may read one table of the database `a`, and create nothing; its other table, and the database `b`, are hidden."""
+    """Bob may read and change one table of the database `a`; its other one, and the database `b`, are hidden."""
     admin = team.caller(ADMIN)
-    blobs = pa.table(
-        [pa.array([1], pa.int64()), pa.array([b"bytes"], pa.large_binary())],
-        schema=pa.schema([("x", pa.int64()), pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]),
-    )
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    blobs = pa.table([[1], pa.array([b"bytes"], blob.type)], schema=pa.schema([("x", pa.int64()), blob]))
     for name in (f"a${HIDDEN}", "a$open", f"b${HIDDEN}"):
         assert admin.post(f"/v1/table/{name}/create", stream(blobs)).status_code == 200
         assert admin.post(f"/v1/table/{name}/tags/create", {"tag": "v", "version": 1}).status_code == 200

@@ -175,7 +175,7 @@ def collecting(root: Path) -> Iterator[list[int]]:
         while not stop.wait(0.5):
             try:
                 oldest.append(collector.collect(settings).oldest)
-            except (LanceCoreError, CatalogBusy) as error:  # other writers won all of its tries, or it met what another run removed
+            except (LanceCoreError, CatalogBusy) as error:  # others won its tries, or removed what it met
                 print("a collection failed:", error)
 
     thread = threading.Thread(target=collect)

@@ -63,7 +63,7 @@ class ChangeContext:
             sight.require(REQUIREMENTS[operation].privileges, table_id)
 
     def require_changeable(self, snapshot: CatalogSnapshot) -> None:
-        """Raise UnsupportedOperationError (0) unless a flip may follow a snapshot: before anything is written for it."""
+        """Raise UnsupportedOperationError (0) unless a flip may follow a snapshot, before anything is written."""
         require_managed(snapshot)
         check_changeable(snapshot)
 
