@@ -275,8 +275,8 @@ def _refused_assertion(pending: PendingBatch, unjudged: Collection[ChainKey]) ->
     if any(isinstance(item, AssertTableVersion) and (item.id, item.branch) in chains for item in operations):
         return with_nothing_done(
             ServiceUnavailableError(
-                f"batch {pending.batch.uuid}: nothing was done: storage has versions above the asserted head, committed "
-                "around the catalog, that cannot be judged now; repeat it"
+                f"batch {pending.batch.uuid}: nothing was done: storage has versions above the asserted head, "
+                "committed around the catalog, that cannot be judged now; repeat it"
             )
         )
     return None
