@@ -5,7 +5,8 @@ lancedb_past        `lancedb`: a connection of lancedb to one catalog version
 progress            `with_progress`: how far rows are written
 ray_data            rows of Ray datasets for tables of one transaction
 torch_data          rows of several tables for PyTorch, at one catalog version
-catalog             `Catalog`: connections, history, transactions, retries of whole blocks
+catalog             `Catalog`: connections, transactions, retries of whole blocks
+past                what a catalog did and how its server is: history, log, refused attempts, health
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 events              the events of the catalog, and cursors that move behind them
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
@@ -28,11 +29,14 @@ connections         the address of a catalog, and the credentials of the caller
 routes              the HTTP routes of the operations
 logins              tokens of the user by server, got by the device grant, renewed and kept
 wire                request and response types, and the exceptions for error responses
+log                 the log of a catalog: a line for each batch
 history             the versions of the catalog, and what made them
 audit               what a server has refused
 grants              who may do what: grants, grantees, objects
 grant_changes       changes of grants and roles, and questions about them
 names               names of namespaces and tables
+explanations        errors by their parts: the thing, the expectation, the finding, what to do
+health              how a server is, from its metrics
 display             results as text and HTML
 results, errors     results and exceptions
 error_codes         error codes of the specification

@@ -5,26 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from namespace_client.access import CatalogAccess
-from namespace_client.audit import RefusedAttempts
 from namespace_client.connections import Connection, TokenProvider, find_connection
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.events import CatalogEvent, EventFeed, each_event
-from namespace_client.grant_changes import CatalogGrants
-from namespace_client.history import CatalogHistory, HistoryFilter
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
 from namespace_client.names import AnyName, default_namespace
+from namespace_client.past import CatalogPast
 from namespace_client.reads import CatalogView
 from namespace_client.wire import CallerIdentity, CatalogCursor, CatalogIntent, CatalogPin, DroppedTable
-from table_data.batch_operations import DELIMITER, CursorAdvance, CursorDeletion, PinRemoval, TableOfIntent, VersionPin
+from table_data.batch_operations import CursorAdvance, CursorDeletion, PinRemoval, TableOfIntent, VersionPin
 from table_data.errors import require_count
 
 if TYPE_CHECKING:
@@ -34,12 +31,11 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-_HISTORY_PAGE = 500
 
 T = TypeVar("T")
 
 
-class Catalog(CatalogGrants):
+class Catalog(CatalogPast):
     """A catalog server, or a catalog in this process. Thread-safe. Close it, or use it as a context manager.
 
     Made by `Catalog.connect`.
@@ -176,64 +172,6 @@ class Catalog(CatalogGrants):
         """Who the server takes the caller for, and until when. Raises `AccessRefused`, `CatalogUnreachable`."""
         return self.access.caller()
 
-    def history(
-        self,
-        limit: int | None = None,
-        *,
-        below: int | None = None,
-        principal: str | None = None,
-        table: AnyName | None = None,
-        audited: bool = False,
-    ) -> CatalogHistory:
-        """The kept catalog versions, newest first, with the batches that made them.
-
-        Args:
-            limit: How many at most, all if None.
-            below: A catalog version; only those before it are returned.
-            principal: Only batches that this principal sent.
-            table: Only batches that changed this table, also under the names that it had before.
-            audited: Whether batches tell where their requests came from. Of a server only auditors may ask for it.
-
-        Raises:
-            InvalidCall: `limit` or `below` is no whole number from 0 on.
-            AccessRefused: The caller is no auditor.
-        """
-        limit = None if limit is None else require_count("limit", limit)
-        below = None if below is None else require_count("below", below)
-        is_filtered = principal is not None or table is not None
-        page = _HISTORY_PAGE if limit is None or is_filtered else min(limit, _HISTORY_PAGE)
-        found = self.access.history(below=below, page=None if limit is None else page, audited=audited)
-        if is_filtered:
-            found = HistoryFilter(principal, None if table is None else self._path(table)).matching(found)
-        return CatalogHistory(islice(found, limit))
-
-    def refused_attempts(
-        self,
-        limit: int | None = 100,
-        *,
-        principal: str | None = None,
-        name: AnyName | None = None,
-        decision: str | None = None,
-    ) -> RefusedAttempts:
-        """What the server has refused, and changes of unknown outcome, newest first. For auditors alone.
-
-        Args:
-            limit: How many at most, all if None.
-            principal: Only attempts of this principal.
-            name: Only attempts at this namespace or table, or one below it.
-            decision: Only attempts of this decision, see `RefusedAttempt`.
-
-        Raises:
-            InvalidCall: It is a catalog in this process.
-            AccessRefused: The caller is no auditor.
-            CommitRejected: The server refused the request, or records nothing that can be read.
-        """
-        limit = None if limit is None else require_count("limit", limit)
-        about = None if name is None else DELIMITER.join(self._path(name))
-        given = {"principal": principal, "object": about, "decision": decision, "limit": limit or None}
-        wanted = {key: value for key, value in given.items() if value is not None}
-        return RefusedAttempts(islice(self.access.refused_attempts(wanted), limit))
-
     def _version_at(self, point: int | datetime | str) -> int:
         if isinstance(point, bool) or not isinstance(point, int | datetime | str):
             raise InvalidCall(f"{point!r}: expected a catalog version, a time, or the name of a pin")
@@ -248,24 +186,6 @@ class Catalog(CatalogGrants):
             f"there is no pin {point!r}: expected a catalog version, a time such as 2026-03-01T12:00, or a pin",
             code=ErrorCode.TABLE_VERSION_NOT_FOUND,
         )
-
-    def _version_by(self, moment: datetime) -> int:
-        """The newest version that was committed by a time. The versions are ascending in time: bisection."""
-        low, high = 0, self.access.state().version
-        while low < high:
-            middle = (low + high + 1) // 2
-            entry = next(self.access.history(below=middle + 1, page=1), None)
-            if entry is None or (entry.version == middle and entry.committed_at <= moment):
-                low = middle  # below the oldest that is kept there is none
-            else:
-                high = middle - 1
-        entry = next(self.access.history(below=low + 1, page=1), None)
-        if entry is None:
-            raise NotFound(
-                f"no catalog version of {moment.isoformat()} or before is kept",
-                code=ErrorCode.TABLE_VERSION_NOT_FOUND,
-            )
-        return entry.version
 
     def dropped_tables(self) -> list[DroppedTable]:
         """The dropped tables that can come back, the last one first. Raises `CommitRejected`, `CatalogUnreachable`."""

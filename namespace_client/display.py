@@ -2,17 +2,81 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
+"""Categories of characters that cannot be seen, or that change how those around them are seen."""
+_PERIODS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _LEFT: Final = 'style="text-align:left"'
 
 
 def when(moment: datetime | None) -> str:
     """A time to the second, in the time zone of this machine."""
     return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def when_utc(moment: datetime | None) -> str:
+    """A time to the second, in UTC: for readers of whom the time zone is not known."""
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def ago(seconds: float) -> str:
+    """A period in its largest whole unit: `3 minutes`."""
+    for length, unit in _PERIODS:
+        count = int(seconds // length)
+        if count >= 1:
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "0 seconds"
+
+
+def number(value: float | None) -> str:
+    """A number with its thousands apart, empty for None."""
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def signed(value: int | None) -> str:
+    """A difference with its sign, empty for None."""
+    return "" if value is None else f"{value:+,}"
+
+
+def size(value: int | None) -> str:
+    """A number of bytes in units of 1,024, empty for None: `12.3 MiB`."""
+    if value is None:
+        return ""
+    amount, unit = float(value), 0
+    while abs(amount) >= 1_000 and unit + 1 < len(_UNITS):
+        amount, unit = amount / 1_024, unit + 1
+    return f"{value:,} bytes" if unit == 0 else f"{amount:.3g} {_UNITS[unit]}"
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """A text with escapes for the characters that cannot be seen or that turn others around; `lines` may stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        each if unicodedata.category(each) not in _HIDDEN or (lines and each in "\n\t") else _escaped(each)
+        for each in text
+    )
+
+
+def folded(text: str, most: int) -> str:
+    """A text of at most so many characters: of a longer one the beginning and the end, around an ellipsis."""
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{text[-end:] if end else ''}"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def text_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

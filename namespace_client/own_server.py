@@ -95,6 +95,10 @@ class OwnServerTransport(httpx.BaseTransport):
             raise
         return httpx.Response(start["status"], headers=start.get("headers", ()), stream=exchange)
 
+    def another(self) -> OwnServerTransport:
+        """A transport to the same application from the same source, which is closed by itself."""
+        return OwnServerTransport(self._application, self._loop, self._source)
+
     def close(self) -> None:
         """Give up the requests that are under way, and make no more. Thread-safe."""
         with self._lock:

@@ -386,6 +386,11 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field(
         default="text", description="Form of the log on standard error: lines of text, or of JSON."
     )
+    console: bool | None = Field(
+        default=None,
+        description="Whether people see the catalog in a browser, at `/console`. Absent: if the extra `console` is "
+        "installed.",
+    )
     access_log: bool = Field(default=True, description="Whether each request is logged.")
 
     audit_log: str | None = Field(

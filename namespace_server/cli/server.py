@@ -99,6 +99,7 @@ def serve(config: Path | None, **given: object) -> None:
         auditors=settings.audit_readers,
         root_database=settings.root_database,
     )
+    _mount(app, settings)
     for job in _jobs(settings, namespace, app, observer):
         app.run_in_background(job)
     _log.info("serving %s", shown_uri(settings.root))
@@ -142,6 +143,18 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
         )
     state = "was managed already" if adopted.already_managed else f"adopted, {counted(len(adopted.tables), 'table')}"
     typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
+
+
+def _mount(app: Application, settings: Settings) -> None:
+    """Serve what people and agents use beside the API: what is installed, unless the settings say otherwise."""
+    if settings.console is not False:
+        try:
+            from namespace_console.application import Console  # with the templates, which few servers need
+        except ModuleNotFoundError as error:
+            if settings.console:
+                raise refusal(f"console: {error.name} is missing; install lance-namespace-server[console]") from error
+        else:
+            app.mount("console", Console())
 
 
 def _access_log(settings: Settings) -> AccessLog | None:

@@ -141,7 +141,7 @@ def test_what_is_installed_is_known_by_its_hash(lock: str) -> None:
     )
     versions = {canonicalize_name(name): version for name, version in pinned.items()}
     assert {name: version for name, version in entries.items() if versions.get(name, version) != version} == {}
-    extras = ["", "s3", "azure", "gcs", "oidc", "otel", "postgres"]
+    extras = ["", "s3", "azure", "console", "gcs", "oidc", "otel", "postgres"]
     if lock == "requirements.txt":
         extras += ["dev", "ray", "spark"]
     needed = [Requirement(each) for extra in extras for each in requirements()[extra]]

@@ -18,7 +18,15 @@ from tests.server.servers import REPOSITORY
 
 CLIENT, SERVER = "client", "."
 """The projects, by their directories."""
-_DIRECTORIES = ("client", "lance_core", "migrations", "namespace_client", "namespace_server", "namespace_tck")
+_DIRECTORIES = (
+    "client",
+    "lance_core",
+    "migrations",
+    "namespace_client",
+    "namespace_console",
+    "namespace_server",
+    "namespace_tck",
+)
 _MORE_DIRECTORIES = ("openapi/client", "scripts", "spark_catalog", "spark_java", "table_data")
 _FILES = ("LICENSE", "README.md", "pyproject.toml", "pyspark_lance.py", "setup.py")
 

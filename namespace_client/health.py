@@ -1,0 +1,205 @@
+"""How a server is, from its metrics: what the catalog holds, how fast it commits, what is behind, and what to do.
+
+The metrics are those that Prometheus reads, of one server since its start.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from namespace_client.display import ago, html_table, number, text_table
+
+_SAMPLE: Final = re.compile(r"lance_namespace_(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
+_LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
+_DAY: Final = 86_400.0
+_BACKLOG: Final = 100
+_OLD_SNAPSHOT: Final = 300.0
+_OLD_BACKUP: Final = 7 * _DAY
+_CLOCK: Final = 60.0
+_MEDIAN: Final = 0.5
+_TAIL: Final = 0.99
+
+Samples = Mapping[str, Sequence[tuple[Mapping[str, str], float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthWarning:
+    """Something that wants attention.
+
+    Attributes:
+        text: What it is, in a sentence.
+        command: The command that mends it or tells more, None where there is none.
+    """
+
+    text: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHealth:
+    """How a server is.
+
+    Attributes:
+        namespaces: How many there are.
+        tables: How many there are.
+        batches: Batches by outcome, since the start.
+        commit_median: Seconds of a committed batch: half of them took less, by the bounds of the buckets. None before
+            the first, infinite beyond the last bound.
+        commit_tail: Seconds that one in a hundred took longer than.
+        flip_median: Seconds of the flip of a catalog version, in the same way.
+        flip_tail: Seconds that one flip in a hundred took longer than.
+        backlog: Committed table versions that have no canonical name yet.
+        open_records: Batches that are not cleaned up after yet.
+        queued: Changes that are accepted and not yet answered.
+        removed_files: Files that garbage collections of this server removed.
+        removed_bytes: Their bytes.
+        collected: End of the last garbage collection of this server, in seconds since the epoch; 0 for none.
+        backed_up: Time of the last backup, None if none is noted.
+        warnings: What wants attention.
+    """
+
+    namespaces: int
+    tables: int
+    batches: Mapping[str, int]
+    commit_median: float | None
+    commit_tail: float | None
+    flip_median: float | None
+    flip_tail: float | None
+    backlog: int
+    open_records: int
+    queued: int
+    removed_files: int
+    removed_bytes: int
+    collected: float
+    backed_up: float | None
+    warnings: tuple[HealthWarning, ...]
+
+    def __repr__(self) -> str:
+        return text_table(("", ""), self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(("", ""), self._rows())
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "namespaces", number(self.namespaces)
+        yield "tables", number(self.tables)
+        yield "batch, median and 99 %", f"{seconds(self.commit_median)}, {seconds(self.commit_tail)}"
+        yield "flip, median and 99 %", f"{seconds(self.flip_median)}, {seconds(self.flip_tail)}"
+        yield "promotion backlog", number(self.backlog)
+        for each in self.warnings:
+            yield "warning", each.text + (f" {each.command}" if each.command else "")
+
+
+def seconds(value: float | None) -> str:
+    """A duration as a bucket tells it: `< 25 ms`; empty for None."""
+    if value is None:
+        return ""
+    if value == float("inf"):
+        return "very long"
+    return f"< {value * 1000:g} ms" if value < 1 else f"< {value:g} s"
+
+
+def read_health(exposition: str, now: float | None = None) -> ServerHealth:
+    """The health that a text of metrics tells. What it lacks counts as nothing."""
+    samples = _samples(exposition)
+    batches = {labels["outcome"]: int(value) for labels, value in samples.get("batch_seconds_count", ())}
+    entries = {labels["kind"]: int(value) for labels, value in samples.get("catalog_entries", ())}
+    committed = _buckets(samples, "batch_seconds_bucket", {"outcome": "committed"})
+    flips = _buckets(samples, "step_seconds_bucket", {"step": "flip"})
+    return ServerHealth(
+        entries.get("namespaces", 0),
+        entries.get("tables", 0),
+        batches,
+        _quantile(committed, _MEDIAN),
+        _quantile(committed, _TAIL),
+        _quantile(flips, _MEDIAN),
+        _quantile(flips, _TAIL),
+        int(_sum(samples, "promotion_backlog")),
+        int(_sum(samples, "open_records")),
+        int(_sum(samples, "queued_changes")),
+        int(_sum(samples, "collected_files_total")),
+        int(_sum(samples, "collected_bytes_total")),
+        _sum(samples, "collection_end_timestamp_seconds"),
+        _sum(samples, "backup_timestamp_seconds") or None,
+        tuple(_warnings(samples, time.time() if now is None else now)),
+    )
+
+
+def _warnings(samples: Samples, now: float) -> Iterator[HealthWarning]:
+    """What wants attention. The bounds are those of the alert rules that come with the server."""
+    if (backlog := _sum(samples, "promotion_backlog")) > _BACKLOG:
+        yield HealthWarning(
+            f"{number(int(backlog))} committed table versions have no canonical names yet: promotion is behind.",
+            "lance-namespace doctor",
+        )
+    if (age := _sum(samples, "snapshot_age_seconds")) > _OLD_SNAPSHOT:
+        yield HealthWarning(f"The newest catalog version was proved {ago(age)} ago: storage does not answer.")
+    if unknown := _sum(samples, "batch_seconds_count", {"outcome": "unknown"}):
+        yield HealthWarning(
+            f"The outcome of {number(int(unknown))} batches is unknown: storage did not say whether they were "
+            "committed.",
+            "lance-namespace log --refused --decision unknown",
+        )
+    for task, _ in _failed(samples):
+        yield HealthWarning(f"A run of the job {task} in the background met a problem, which is in the server's log.")
+    if left := _sum(samples, "collection_left_tables"):
+        yield HealthWarning(
+            f"The last garbage collection could not judge {number(int(left))} tables.", "lance-namespace gc --dry-run"
+        )
+    if gone := _sum(samples, "cursors", {"state": "expired"}):
+        yield HealthWarning(
+            f"{number(int(gone))} consumers of events have not seen what is not kept any more.",
+            "lance-namespace cursors",
+        )
+    backup = _sum(samples, "backup_timestamp_seconds")
+    if backup and now - backup > _OLD_BACKUP:
+        yield HealthWarning(f"The last backup began {ago(now - backup)} ago.", "lance-namespace backup DESTINATION")
+    if abs(ahead := _sum(samples, "clock_ahead_seconds")) > _CLOCK:
+        yield HealthWarning(f"The clocks of the server and of its storage are {ago(abs(ahead))} apart.")
+    if quarantined := _sum(samples, "quarantined_files_total"):
+        yield HealthWarning(
+            f"{number(int(quarantined))} files that were committed around the catalog are in quarantine.",
+            "lance-namespace doctor",
+        )
+    if dropped := _sum(samples, "audit_lines_total", {"outcome": "dropped"}):
+        yield HealthWarning(f"{number(int(dropped))} refused attempts have no line in the audit log.")
+    if _sum(samples, "read_only"):
+        yield HealthWarning("The server takes no changes: it is read-only.")
+
+
+def _failed(samples: Samples) -> Iterator[tuple[str, float]]:
+    for labels, value in samples.get("background_runs_total", ()):
+        if labels.get("outcome") == "failed" and value:
+            yield labels["task"], value
+
+
+def _samples(exposition: str) -> Samples:
+    found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+    for line in exposition.splitlines():
+        match = _SAMPLE.fullmatch(line)
+        if match is not None:
+            labels = dict(_LABEL.findall(match["labels"] or ""))
+            found.setdefault(match["name"], []).append((labels, float(match["value"])))
+    return found
+
+
+def _sum(samples: Samples, name: str, wanted: Mapping[str, str] | None = None) -> float:
+    return sum(value for labels, value in samples.get(name, ()) if (wanted or {}).items() <= labels.items())
+
+
+def _buckets(samples: Samples, name: str, wanted: Mapping[str, str]) -> list[tuple[float, float]]:
+    """The upper bounds of the buckets of a histogram, and how many values are up to each."""
+    found = [
+        (float(labels["le"]), value) for labels, value in samples.get(name, ()) if wanted.items() <= labels.items()
+    ]
+    return sorted(found)
+
+
+def _quantile(buckets: Sequence[tuple[float, float]], part: float) -> float | None:
+    """The bound that this part of all values does not exceed, None without values."""
+    total = buckets[-1][1] if buckets else 0
+    return next((bound for bound, count in buckets if count >= part * total), None) if total else None

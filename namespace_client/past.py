@@ -1,0 +1,176 @@
+"""What a catalog did: its history and its log, how versions differ, and what its server has refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from namespace_client.audit import RefusedAttempts
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.grant_changes import CatalogGrants
+from namespace_client.health import ServerHealth, read_health
+from namespace_client.history import CatalogHistory, HistoryFilter
+from namespace_client.http import CatalogServer
+from namespace_client.log import CatalogLog, read_log
+from namespace_client.names import AnyName
+from table_data.batch_operations import DELIMITER
+from table_data.errors import require_count
+
+_PAGE: Final = 500
+"""Catalog versions that are asked for at once, at most."""
+
+
+class CatalogPast(CatalogGrants):
+    """The part of `Catalog` that tells what it did."""
+
+    def history(
+        self,
+        limit: int | None = None,
+        *,
+        below: int | None = None,
+        principal: str | None = None,
+        table: AnyName | None = None,
+        audited: bool = False,
+    ) -> CatalogHistory:
+        """The kept catalog versions, newest first, with the batches that made them.
+
+        Args:
+            limit: How many at most, all if None.
+            below: A catalog version; only those before it are returned.
+            principal: Only batches that this principal sent.
+            table: Only batches that changed this table, also under the names that it had before.
+            audited: Whether batches tell where their requests came from. Of a server only auditors may ask for it.
+
+        Raises:
+            InvalidCall: `limit` or `below` is no whole number from 0 on.
+            AccessRefused: The caller is no auditor.
+        """
+        limit = None if limit is None else require_count("limit", limit)
+        below = None if below is None else require_count("below", below)
+        is_filtered = principal is not None or table is not None
+        page = _PAGE if limit is None or is_filtered else min(limit, _PAGE)
+        found = self.access.history(below=below, page=None if limit is None else page, audited=audited)
+        if is_filtered:
+            found = HistoryFilter(principal, None if table is None else self._path(table)).matching(found)
+        return CatalogHistory(islice(found, limit))
+
+    def refused_attempts(
+        self,
+        limit: int | None = 100,
+        *,
+        principal: str | None = None,
+        name: AnyName | None = None,
+        decision: str | None = None,
+    ) -> RefusedAttempts:
+        """What the server has refused, and changes of unknown outcome, newest first. For auditors alone.
+
+        Args:
+            limit: How many at most, all if None.
+            principal: Only attempts of this principal.
+            name: Only attempts at this namespace or table, or one below it.
+            decision: Only attempts of this decision, see `RefusedAttempt`.
+
+        Raises:
+            InvalidCall: It is a catalog in this process.
+            AccessRefused: The caller is no auditor.
+            CommitRejected: The server refused the request, or records nothing that can be read.
+        """
+        limit = None if limit is None else require_count("limit", limit)
+        about = None if name is None else DELIMITER.join(self._path(name))
+        given = {"principal": principal, "object": about, "decision": decision, "limit": limit or None}
+        wanted = {key: value for key, value in given.items() if value is not None}
+        return RefusedAttempts(islice(self.access.refused_attempts(wanted), limit))
+
+    def log(
+        self,
+        limit: int | None = 50,
+        *,
+        below: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        principal: str | None = None,
+        table: AnyName | None = None,
+        within: int | None = None,
+        housekeeping: bool = False,
+    ) -> CatalogLog:
+        """A line for each batch, newest first: when, by whom, with which message, of which tables, with rows ±.
+
+        Args:
+            limit: After how many lines it ends, all if None. Batches of one catalog version stay together.
+            below: A catalog version; only those before it are told.
+            since: Only what was committed from then on.
+            until: Only what was committed by then. Times without a time zone are local time.
+            principal: Only batches that this principal sent.
+            table: Only batches that changed this table, also under the names that it had before.
+            within: How many catalog versions are looked at, at most: a filter may find nothing in very many.
+            housekeeping: Whether catalog versions that hold the server's own rows alone have lines, too.
+
+        Returns:
+            The lines. Its `below` continues the log.
+
+        Raises:
+            InvalidCall: `limit`, `below` or `within` is no whole number from 0 on.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        limit, below, within = (
+            None if value is None else require_count(name, value)
+            for name, value in (("limit", limit), ("below", below), ("within", within))
+        )
+        if limit == 0 or within == 0:
+            return CatalogLog(below=below)
+        if until is not None:
+            newest = self._newest_by(until.astimezone(UTC))
+            below = min(newest + 1, newest + 1 if below is None else below)
+        picked = None
+        if principal is not None or table is not None:
+            picked = HistoryFilter(principal, None if table is None else self._path(table))
+        page = _PAGE if limit is None or picked is not None else min(limit, _PAGE)
+        return read_log(
+            self.access.history(below=below, page=page),
+            picked,
+            limit=limit,
+            since=None if since is None else since.astimezone(UTC),
+            within=within,
+            housekeeping=housekeeping,
+        )
+
+    def health(self) -> ServerHealth:
+        """How the server is: what it holds, how fast it commits, what is behind, and what to do about it.
+
+        Raises:
+            InvalidCall: It is a catalog in this process.
+            AccessRefused: The caller may not see all of the catalog, or is not known.
+            CommitRejected: The server measures nothing.
+            CatalogUnreachable: The server did not respond.
+        """
+        if not isinstance(self.access, CatalogServer):
+            raise InvalidCall("health: expected a server, found a catalog in this process")
+        return read_health(self.access.client.fetch("GET", "/metrics").text)
+
+    def _newest_by(self, moment: datetime) -> int:
+        """A version that is the newest of those that were committed by a time, or below all that are kept.
+
+        The versions are ascending in time: bisection.
+        """
+        low, high = 0, self.access.state().version
+        while low < high:
+            middle = (low + high + 1) // 2
+            entry = next(self.access.history(below=middle + 1, page=1), None)
+            if entry is None or (entry.version == middle and entry.committed_at <= moment):
+                low = middle  # below the oldest that is kept there is none
+            else:
+                high = middle - 1
+        return low
+
+    def _version_by(self, moment: datetime) -> int:
+        """The newest version that was committed by a time. Raises `NotFound` where none is kept."""
+        low = self._newest_by(moment)
+        entry = next(self.access.history(below=low + 1, page=1), None)
+        if entry is None:
+            raise NotFound(
+                f"no catalog version of {moment.isoformat()} or before is kept",
+                code=ErrorCode.TABLE_VERSION_NOT_FOUND,
+            )
+        return entry.version

@@ -1,0 +1,93 @@
+"""Templates: their filters, and how a page is made of one.
+
+All that templates show is escaped. Texts of others (names, messages, cells) go through `text` and its like, which make
+visible what hides, fold what is long, and keep the direction of a text to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from namespace_client import display
+from namespace_client.health import seconds
+from namespace_client.names import Name
+from namespace_console.files import static_files
+from namespace_console.visits import PLACE
+from table_data.batch_operations import DELIMITER
+
+_LONG_NAME: Final = 80
+_LONG_TEXT: Final = 400
+
+
+@cache
+def environment() -> Environment:
+    """The environment of all templates."""
+    made = Environment(
+        loader=PackageLoader("namespace_console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "text": text,
+        "whole": whole,
+        "name": name,
+        "id": path_id,
+        "when": when,
+        "number": display.number,
+        "signed": display.signed,
+        "size": display.size,
+        "ago": display.ago,
+        "seconds": seconds,
+    }
+    made.globals["static"] = static
+    return made
+
+
+def render(template: str, shown: Mapping[str, Any]) -> str:
+    """A template with what it shows."""
+    return environment().get_template(template).render(shown)
+
+
+def static(file: str) -> str:
+    """The address of a static file."""
+    return f"{PLACE}/static/{static_files()[file].address}"
+
+
+def text(value: object, most: int = _LONG_TEXT) -> Markup:
+    """A text of others in a line, with its whole in a title where it is folded."""
+    given = str(value)
+    shown = display.visible(display.folded(given, most))
+    if len(given) <= most:
+        return Markup("<bdi>{}</bdi>").format(shown)
+    return Markup('<bdi title="{}">{}</bdi>').format(display.visible(display.folded(given, 4 * _LONG_TEXT)), shown)
+
+
+def whole(value: object) -> Markup:
+    """A text of others as it is, with its lines."""
+    return Markup("<bdi>{}</bdi>").format(display.visible(str(value), lines=True))
+
+
+def name(value: Sequence[str] | None) -> Markup:
+    """The dotted name of a namespace or table; that of the root is none."""
+    return Markup("") if value is None else text(str(Name(value)), _LONG_NAME)
+
+
+def path_id(value: Sequence[str]) -> str:
+    """A name as it stands in addresses of pages."""
+    return DELIMITER.join(value)
+
+
+def when(value: datetime | None) -> Markup:
+    """A time, which programs can read as well."""
+    if value is None:
+        return Markup("")
+    return Markup('<time datetime="{}">{}</time>').format(value.isoformat(), escape(display.when_utc(value)))

@@ -1,0 +1,150 @@
+"""A server with the console, keys, an audit log and some tables; and visitors."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from namespace_client import Catalog
+from namespace_console.application import Console
+from namespace_server.app import Application, create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.rest.identity import Authenticator
+from tests.audit.lines import log_in
+from tests.running import serving
+
+KEYS = {"a key of ann, long enough": "ann", "a key of bob, long enough": "bob", "a key of eve, long enough": "eve"}
+KEY_OF = {principal: key for key, principal in KEYS.items()}
+SECRETS = re.compile("|".join(map(re.escape, KEYS)))
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\u0007\u200b" + "x" * 10_000
+"""A text that would be a script, turns others around, cannot be seen, and is long."""
+
+
+@dataclass
+class Visitor:
+    """A browser of somebody."""
+
+    http: httpx.Client
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        return self.http.get(f"/console{path}", headers=headers)
+
+    def token(self, path: str = "/sign-in") -> str:
+        found = re.search(r'name="form" value="([0-9a-f]{64})"', self.get(path).text)
+        assert found
+        return found[1]
+
+    def post(self, path: str, fields: dict[str, str], of: str = "/sign-in", **headers: str) -> httpx.Response:
+        return self.http.post(f"/console{path}", data={"form": self.token(of), **fields}, headers=headers)
+
+    def sign_in(self, key: str, means: str = "key", **fields: str) -> httpx.Response:
+        return self.post("/sign-in", {"means": means, "credential": key, **fields})
+
+    def text(self, path: str) -> str:
+        """The text of a page, as a reader without scripts sees it."""
+        answer = self.get(path)
+        assert answer.status_code == 200, answer.text
+        return text_of(answer.text)
+
+
+def text_of(page: str) -> str:
+    found = re.search(r"<main.*</main>", page, re.DOTALL)
+    assert found
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
+
+
+@dataclass
+class Site:
+    """The server: its address, its application, and what ann may do by the API."""
+
+    url: str
+    app: Application
+    owner: Catalog
+    asked: list[str]
+    open: ExitStack
+
+    def visitor(self, principal: str | None = None) -> Visitor:
+        made = Visitor(self.open.enter_context(httpx.Client(base_url=self.url, verify=False, timeout=30)))
+        if principal is not None:
+            assert made.sign_in(KEY_OF[principal]).status_code == 303
+        return made
+
+
+class Counted:
+    """The console, which notes the requests that it makes."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self._console = Console()
+        self._asked = asked
+
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        return self._console(scope, receive, send)
+
+    def lifespan(self, server: Any) -> Any:
+        async def counted(scope: Any, receive: Any, send: Any) -> None:
+            query = scope["query_string"].decode()
+            self._asked.append(f"{scope['method']} {scope['path']}" + (f"?{query}" if query else ""))
+            await server(scope, receive, send)
+
+        return self._console.lifespan(counted)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server with some batches; bob is an auditor, and eve has no grant."""
+    root = tmp_path_factory.mktemp("console")
+    asked: list[str] = []
+    app = create_app(
+        DirectoryNamespace(root=str(root / "catalog"), durability="none"),
+        Authenticator(KEYS, wrong_keys=0),
+        attempts=log_in(root / "audit"),
+        auditors=["bob"],
+        metrics=ServerMetrics(),
+    )
+    app.mount("console", Counted(asked))
+    with serving(app) as url, Catalog.connect(url, api_key=KEY_OF["ann"]) as owner:
+        _fill(owner)
+        with ExitStack() as visitors:
+            yield Site(url, app, owner, asked, visitors)
+
+
+def _fill(catalog: Catalog) -> None:
+    for name in (["shop"], ["hidden"]):
+        catalog.create_namespace(name)
+    with catalog.begin(message="the first orders") as tx:
+        tx.create(["shop", "orders"], pa.table({"id": [1, 2, 3], "what": ["a", "b", "c"]}))
+        tx.create(["shop", "people"], pa.table({"id": [1]}))
+    with catalog.begin(message=HOSTILE) as tx:
+        tx.append(["shop", "orders"], pa.table({"id": [4], "what": [HOSTILE]}))
+    with catalog.begin(message="a secret of the hidden") as tx:
+        tx.create(["hidden", "salaries"], pa.table({"id": [1, 2]}))
+    with catalog.begin(message="fewer orders") as tx:
+        tx.delete(["shop", "orders"], "id = 1")
+
+
+@pytest.fixture
+def fresh_name() -> str:
+    return f"t{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return str(tmp_path / "catalog")
+
+
+@pytest.fixture
+def echo_catalog() -> Any:
+    from tests.rest.conftest import EchoCatalog
+
+    return EchoCatalog()
