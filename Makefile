@@ -39,6 +39,8 @@ example: $(STAMP) ## ten days of a social graph of EDGES edges, three writers, p
 test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (3: each waits for others a quarter of its time)
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/oidc_provider.sh >/dev/null || [ -z "$$CI" ]
+	@scripts/lancedb_node.sh >/dev/null || [ -z "$$CI" ]
+	@scripts/lancedb_before.sh $(PYTHON_) >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m "not long" --durations=15
 

@@ -37,8 +37,18 @@ __all__ = [
 TESTS = Path(__file__).parent
 os.environ.setdefault("LANCE_NAMESPACE_GC_INTERVAL", "0")  # flips of a collection would be met by any test
 os.environ.setdefault("LANCE_NAMESPACE_PRELOAD_WORKERS", "false")  # most of the many servers are asked for no rows
-SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "provider", "unconditional_s3"}
-"""Fixtures that start an emulator or a database server."""
+SERVICES = {
+    "lancedb_before",
+    "lancedb_node",
+    "azurite",
+    "cluster",
+    "fake_gcs",
+    "guarded_s3",
+    "moto_server",
+    "provider",
+    "unconditional_s3",
+}
+"""Fixtures that start an emulator or a database server, or install a client."""
 SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
 # The machine may be busy: how long an example takes is no failure.
