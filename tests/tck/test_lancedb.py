@@ -32,6 +32,7 @@ REFUSED_BY_NAME: Final = {
     "distributed_metrics": "one worker answers a query",
     "number_of_items": "a bloom filter has the size that pylance gives it",
     "page_size": "an R-tree has the pages that pylance gives it",
+    "is_shallow": "a clone is shallow: copies of files are no request",
     "FM": "pylance 14 has no such index",
 }
 """Fields and values that this server answers with 400 and their name, each with the reason."""
