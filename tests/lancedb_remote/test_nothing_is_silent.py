@@ -212,6 +212,4 @@ def test_each_option_of_an_index_of_words_is_kept(shop: Shop, http: httpx.Client
     made = http.post(f"{path}/create_index/", json={"column": "text", "index_type": "FTS", option: value})
     assert made.status_code == 200, made.text
     index = http.post(f"{path}/index/list/", json={"version": None}).json()["indexes"][0]
-    assert f'"{option}": {httpx.Response(200, json=value).text}'.replace(" ", "") in index["index_details"].replace(
-        " ", ""
-    )
+    assert json.loads(index["index_details"])[option] == value
