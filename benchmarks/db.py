@@ -1,24 +1,26 @@
 """One table through lancedb: as a remote database, through the namespace client, and in process.
 
-The three do the same calls in turn. The remote client sends rows and queries to our server. The namespace client asks
-it where tables are, and reads and writes files itself; a query may be pushed down to the server. In process lancedb
-works in a directory, which has no catalog.
+All sides do the same calls in turn. The remote client sends rows and queries to our server. So does a program that uses
+the namespace API itself, by pylance's client of it. Lancedb's namespace connection asks the server where tables are,
+and reads and writes files itself. In process lancedb works in a directory, which has no catalog.
 """
 
 from __future__ import annotations
 
+import io
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import lance
-import lance_namespace
+import lance_namespace as spec
 import lancedb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.support.report import Report, Table, count, milliseconds
@@ -30,29 +32,82 @@ DIMENSION = 128
 PARTITIONS = 256
 PART = 50_000
 SEARCHES = 60
+PROBES = 20
+"""What lancedb asks for where a program says nothing."""
+COLUMNS = ["id", "number", "_distance"]
 FEW, MANY = 100, 1_000_000
 ADDS = {FEW: 61, MANY: 7}
 KEPT = 100_000
 MERGED = 1_000
 MERGES = 31
 
-REMOTE, PUSHED, CLIENT, ALONE = "db://", "namespace client, pushed down", "namespace client", "in process"
+REMOTE, API, CONNECTION, ALONE = "`db://`", "namespace API", "`connect_namespace`", "in process"
+
+
+class Subject(Protocol):
+    """A table of one side."""
+
+    def search(self, vector: npt.NDArray[np.float32]) -> pa.Table:
+        """The ten nearest rows."""
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows."""
+
+    def merge(self, rows: pa.Table) -> None:
+        """Update rows that are there, by their ids, and insert the others."""
+
+    def count(self) -> int:
+        """The number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """A connection, what the names of its own tables end in, and the namespace of all."""
+class LancedbTable:
+    """A table of lancedb."""
 
-    connection: Any
-    own: str
-    path: Sequence[str] = ()
+    table: Any
 
-    def create(self, name: str, rows: pa.Table) -> Any:
-        """A table of this side alone."""
-        return self.connection.create_table(f"{name}_{self.own}", rows, namespace_path=list(self.path))
+    def search(self, vector: npt.NDArray[np.float32]) -> pa.Table:
+        return self.table.search(vector).limit(10).select(COLUMNS).to_arrow()
 
-    def open(self, name: str) -> Any:
-        return self.connection.open_table(name, namespace_path=list(self.path))
+    def add(self, rows: pa.Table) -> None:
+        self.table.add(rows)
+
+    def merge(self, rows: pa.Table) -> None:
+        self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+    def count(self) -> int:
+        return int(self.table.count_rows())
+
+
+@dataclass(frozen=True, slots=True)
+class ApiTable:
+    """A table by requests of the namespace API."""
+
+    namespace: Any
+    id: list[str]
+
+    def search(self, vector: npt.NDArray[np.float32]) -> pa.Table:
+        request = {
+            "id": self.id,
+            "k": 10,
+            "vector": {"single_vector": vector.tolist()},
+            "vector_column": "vector",
+            "columns": {"column_names": COLUMNS},
+            "nprobes": PROBES,
+        }
+        return pa.ipc.open_file(self.namespace.query_table(request).data).read_all()
+
+    def add(self, rows: pa.Table) -> None:
+        self.namespace.insert_into_table(spec.InsertIntoTableRequest(id=self.id), _stream(rows))
+
+    def merge(self, rows: pa.Table) -> None:
+        request = spec.MergeInsertIntoTableRequest(
+            id=self.id, on=["id"], when_matched_update_all=True, when_not_matched_insert_all=True, use_index=True
+        )
+        self.namespace.merge_insert_into_table(request, _stream(rows))
+
+    def count(self) -> int:
+        return int(self.namespace.count_table_rows(spec.CountTableRowsRequest(id=self.id)).count)
 
 
 def run(directory: Path, searched: int = SEARCHED) -> Report:
@@ -60,122 +115,131 @@ def run(directory: Path, searched: int = SEARCHED) -> Report:
     root, local = directory / "catalog", directory / "local"
     root.mkdir()
     with serve_ours(root) as server:
-        url = f"http://127.0.0.1:{server.port}"
-        pushed = lancedb.connect_namespace("rest", {"uri": url}, namespace_client_pushdown_operations=["QueryTable"])
-        remote = Side(lancedb.connect(f"db://{DATABASE}", api_key="any", host_override=url), "remote")
-        client = Side(lancedb.connect_namespace("rest", {"uri": url}), "client", (DATABASE,))
-        alone = Side(lancedb.connect(local), "alone")
-        sides = {REMOTE: remote, CLIENT: client, ALONE: alone}
-        remote.create("first", _rows(1))  # which creates the database
-        shutil.copytree(_write_searched(url, searched), local / "searched.lance")
-        found = {
-            f"vector search in {count(searched)} rows, 10 rows": _searches(
-                {REMOTE: remote, PUSHED: Side(pushed, "pushed", (DATABASE,)), CLIENT: client, ALONE: alone}
-            )
-        }
+        sides = Sides(f"http://127.0.0.1:{server.port}", local)
+        shutil.copytree(_write_searched(sides.api, searched), local / "searched.lance")
+        found = {f"vector search in {count(searched)} rows, 10 rows": _searches(sides.open("searched"))}
         for size, repeats in ADDS.items():
-            found[f"add of {count(size)} rows"] = _adds(sides, size, repeats)
-        found[f"merge_insert of {count(MERGED)} rows, half of them new, into {count(KEPT)}"] = _merges(sides)
+            found[f"add of {count(size)} rows"] = _adds(sides.create(f"added_{size}", _rows(10)), size, repeats)
+        merge = f"merge_insert of {count(MERGED)} rows, half of them new, into {count(KEPT)}"
+        found[merge] = _merges(sides.create("merged", _rows(KEPT)))
     table = Table(
-        "The same call of lancedb on each side",
+        "The same call on each side",
         (
-            "call",
-            "db://, ms",
-            "p90 ms",
-            "pushed down, ms",
-            "namespace client, ms",
-            "in process, ms",
-            "db:// by pushed down",
-            "by namespace client",
-            "by in process",
+            *("call", f"{REMOTE}, ms", "p90 ms"),
+            *(f"{side}, ms" for side in (API, CONNECTION, ALONE)),
+            *(f"{REMOTE} by {side}" for side in (API, CONNECTION, ALONE)),
         ),
     )
     for call, times in found.items():
         medians = {side: statistics.median(each) for side, each in times.items()}
-        others = [PUSHED, CLIENT, ALONE]
         table.add(
             call,
             milliseconds(medians[REMOTE]),
             milliseconds(statistics.quantiles(times[REMOTE], n=10)[-1]),
-            *(milliseconds(medians[side]) if side in medians else "" for side in others),
-            *(f"{medians[REMOTE] / medians[side]:.2f}" if side in medians else "" for side in others),
+            *(milliseconds(medians[side]) for side in (API, CONNECTION, ALONE)),
+            *(f"{medians[REMOTE] / medians[side]:.2f}" for side in (API, CONNECTION, ALONE)),
         )
     table.notes.append(
-        "Only the remote client and queries that are pushed down send the work to the server. The other two do it in "
-        "the process of the client, on files of the same disk: of a search they save HTTP, and what the server does "
-        "so that it is of the newest version."
+        f"{REMOTE} and the namespace API send the work to the server. The other two do it in the process of the "
+        "client, on files of the same disk: they encode no rows, send none, and search the version that they opened, "
+        "where the server looks for the newest one. Lancedb 0.40 pushes no vector search down to a server."
     )
     table.notes.append("In process nothing is committed to a catalog.")
     return Report(
         "db",
         "Remote databases of lancedb",
-        "The calls of lancedb, the sides in turn, one call at a time; medians, without the first calls. The searched "
-        f"table has an IVF_PQ index of {PARTITIONS} partitions, and is the same on all sides. Rows that are added or "
-        "merged have three columns. Ratios are times of `db://` by those of the others: below 1 it is faster.",
+        "The sides in turn, one call at a time; medians, without the first calls. The searched table has vectors of "
+        f"{DIMENSION} numbers and an IVF_PQ index of {PARTITIONS} partitions, and is the same on all sides. Rows that "
+        f"are added or merged have three columns. The last columns are times of {REMOTE} by those of the others: below "
+        "1 it is faster.",
         [table],
     )
+
+
+class Sides:
+    """The connections of all sides. The first two share a database with the third, the last has its own."""
+
+    def __init__(self, url: str, local: Path) -> None:
+        self.api = spec.connect("rest", {"uri": url})
+        self._native = lance.namespace.RestNamespace(uri=url)
+        self._remote = lancedb.connect(f"db://{DATABASE}", api_key="any", host_override=url)
+        self._connection = lancedb.connect_namespace("rest", {"uri": url})
+        self._alone = lancedb.connect(local)
+        self._remote.create_table("first", _rows(1))  # which creates the database
+
+    def open(self, name: str, *, own: bool = False) -> dict[str, Subject]:
+        """The table of each side: one for those that share the database, or a copy for each."""
+        names = {side: f"{name}_{place}" if own else name for place, side in enumerate((REMOTE, API, CONNECTION))}
+        return {
+            REMOTE: LancedbTable(self._remote.open_table(names[REMOTE])),
+            API: ApiTable(self._native, [DATABASE, names[API]]),
+            CONNECTION: LancedbTable(self._connection.open_table(names[CONNECTION], namespace_path=[DATABASE])),
+            ALONE: LancedbTable(self._alone.open_table(name)),
+        }
+
+    def create(self, name: str, rows: pa.Table) -> dict[str, Subject]:
+        """A new table with these rows for each side."""
+        for place in range(3):
+            self._remote.create_table(f"{name}_{place}", rows)
+        self._alone.create_table(name, rows)
+        return self.open(name, own=True)
 
 
 Times = dict[str, list[float]]
 """Seconds by side."""
 
 
-def _searches(sides: Mapping[str, Side]) -> Times:
-    """Different searches of the open table; each side finds the same rows."""
+def _searches(tables: Mapping[str, Subject]) -> Times:
+    """Different searches; each side finds the same rows."""
     random = np.random.default_rng(3)
     vectors = random.standard_normal((2 * SEARCHES, DIMENSION)).astype("float32")
-    tables = {name: side.open("searched") for name, side in sides.items()}
-
-    def search(table: Any) -> Callable[[int], Any]:
-        return lambda number: table.search(vectors[number]).limit(10).select(["id", "number", "_distance"]).to_arrow()
-
-    answers = [search(table)(0)["id"].to_pylist() for table in tables.values()]
+    answers = [table.search(vectors[0])["id"].to_pylist() for table in tables.values()]
     if any(each != answers[0] for each in answers):
         raise RuntimeError(f"expected the same rows from all sides, found {answers}")
-    return _in_turn({name: search(table) for name, table in tables.items()}, 2 * SEARCHES, SEARCHES)
+    return _in_turn(tables, lambda table, number: table.search(vectors[number]), 2 * SEARCHES, SEARCHES)
 
 
-def _adds(sides: Mapping[str, Side], size: int, repeats: int) -> Times:
+def _adds(tables: Mapping[str, Subject], size: int, repeats: int) -> Times:
     rows = _rows(size)
-    tables = {name: side.create(f"added_{size}", _rows(10)) for name, side in sides.items()}
-
-    def adder(table: Any) -> Callable[[int], Any]:
-        return lambda _: table.add(rows)
-
-    times = _in_turn({name: adder(table) for name, table in tables.items()}, repeats, max(repeats // 4, 1))
-    for name, table in tables.items():
-        if (found := table.count_rows()) != 10 + repeats * size:
-            raise RuntimeError(f"{name}: expected {10 + repeats * size} rows, found {found}")
+    times = _in_turn(tables, lambda table, _: table.add(rows), repeats, max(repeats // 4, 1))
+    _check_counts(tables, 10 + repeats * size)
     return times
 
 
-def _merges(sides: Mapping[str, Side]) -> Times:
-    tables = {name: side.create("merged", _rows(KEPT)) for name, side in sides.items()}
+def _merges(tables: Mapping[str, Subject]) -> Times:
     parts = [_rows(MERGED, KEPT + MERGED // 2 * (number - 1)) for number in range(MERGES)]
-
-    def merger(table: Any) -> Callable[[int], Any]:
-        builder = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        return lambda number: builder.execute(parts[number])
-
-    times = _in_turn({name: merger(table) for name, table in tables.items()}, MERGES, MERGES // 4)
-    for name, table in tables.items():
-        if (found := table.count_rows()) != KEPT + MERGED // 2 * MERGES:
-            raise RuntimeError(f"{name}: expected {KEPT + MERGED // 2 * MERGES} rows, found {found}")
+    times = _in_turn(tables, lambda table, number: table.merge(parts[number]), MERGES, MERGES // 4)
+    _check_counts(tables, KEPT + MERGED // 2 * MERGES)
     return times
 
 
-def _in_turn(calls: Mapping[str, Callable[[int], Any]], repeats: int, left_out: int) -> Times:
+def _check_counts(tables: Mapping[str, Subject], expected: int) -> None:
+    for side, table in tables.items():
+        if (found := table.count()) != expected:
+            raise RuntimeError(f"{side}: expected {expected} rows, found {found}")
+
+
+def _in_turn(
+    tables: Mapping[str, Subject], call: Callable[[Subject, int], object], repeats: int, left_out: int
+) -> Times:
     """Times of the calls without the first ones. The sides are in turn: what the machine does then slows all."""
-    times: Times = {name: [] for name in calls}
-    names = list(calls)
+    times: Times = {side: [] for side in tables}
+    sides = list(tables)
     for number in range(repeats):
-        for place in range(len(names)):
-            name = names[(place + number) % len(names)]
+        for place in range(len(sides)):
+            side = sides[(place + number) % len(sides)]
             began = time.perf_counter()
-            calls[name](number)
+            call(tables[side], number)
             if number >= left_out:
-                times[name].append(time.perf_counter() - began)
+                times[side].append(time.perf_counter() - began)
     return times
+
+
+def _stream(rows: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
 
 
 def _rows(size: int, first: int = 0) -> pa.Table:
@@ -184,9 +248,8 @@ def _rows(size: int, first: int = 0) -> pa.Table:
     return pa.table({"id": np.arange(first, first + size), "value": random.random(size), "name": names})
 
 
-def _write_searched(url: str, rows: int) -> Path:
+def _write_searched(client: spec.LanceNamespace, rows: int) -> Path:
     """Write the table of vectors and its index into the database; where it is."""
-    client = lance_namespace.connect("rest", {"uri": url})
     parts = _vectors(rows)
     first = next(parts)
 

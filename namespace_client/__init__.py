@@ -2,6 +2,7 @@
 
 asynchronous        `AsyncCatalog`: the same for asyncio
 lancedb_past        `lancedb`: a connection of lancedb to one catalog version
+lancedb_transaction tables of a transaction with the methods of lancedb's
 progress            `with_progress`: how far rows are written
 ray_data            rows of Ray datasets for tables of one transaction
 torch_data          rows of several tables for PyTorch, at one catalog version
@@ -96,6 +97,14 @@ if TYPE_CHECKING:
     from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory, CatalogVersion
     from namespace_client.http import CatalogServer
     from namespace_client.lancedb_past import lancedb
+    from namespace_client.lancedb_transaction import (
+        RowsDeleted,
+        RowsMerged,
+        RowsUpdated,
+        TransactionDatabase,
+        TransactionMerge,
+        TransactionTable,
+    )
     from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.names import Name
     from namespace_client.progress import with_progress
@@ -185,6 +194,9 @@ __all__ = [
     "RefusedAttempts",
     "RetryableConflict",
     "RoleHolder",
+    "RowsDeleted",
+    "RowsMerged",
+    "RowsUpdated",
     "StagedTransaction",
     "TableDescription",
     "TableOfIntent",
@@ -193,7 +205,10 @@ __all__ = [
     "TableResult",
     "TableState",
     "TagDescription",
+    "TransactionDatabase",
+    "TransactionMerge",
     "TransactionResult",
+    "TransactionTable",
     "VersionOverview",
     "WorkFailed",
     "lancedb",
@@ -243,6 +258,12 @@ _HOMES: Final = {
     "Intent": "namespace_client.leases",
     "PinnedVersion": "namespace_client.leases",
     "lancedb": "namespace_client.lancedb_past",
+    "RowsDeleted": "namespace_client.lancedb_transaction",
+    "RowsMerged": "namespace_client.lancedb_transaction",
+    "RowsUpdated": "namespace_client.lancedb_transaction",
+    "TransactionDatabase": "namespace_client.lancedb_transaction",
+    "TransactionMerge": "namespace_client.lancedb_transaction",
+    "TransactionTable": "namespace_client.lancedb_transaction",
     "Name": "namespace_client.names",
     "with_progress": "namespace_client.progress",
     "TableReader": "namespace_client.reading",

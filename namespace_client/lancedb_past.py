@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast, overload
 
 import lance_namespace as spec
 from lance_namespace.errors import from_error_code
@@ -19,6 +19,8 @@ from lancedb.table import LanceTable
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AccessRefused, CommitRejected, InvalidCall
+from namespace_client.lancedb_transaction import TransactionDatabase
+from namespace_client.transaction import MultiTableTransaction
 
 if TYPE_CHECKING:
     import lance
@@ -48,33 +50,59 @@ _CHANGES_OF_TAGS: Final = ("create", "delete", "update")
 _CHANGES_OF_BRANCHES: Final = ("checkout", "cherry_pick", "create", "delete", "diff")
 
 
-def lancedb(catalog: Catalog, *, at: int | datetime | str) -> LanceNamespaceDBConnection:
-    """A connection of lancedb to the catalog as of one version: all its tables are of that moment.
+@overload
+def lancedb(source: Catalog, *, at: int | datetime | str) -> LanceNamespaceDBConnection: ...
 
-    It is read-only: what changes something raises `InvalidCall`, and writes nothing. Names are those of lancedb, with
-    `namespace_path` for the names before that of the table, from the root of the catalog. It reads for as long as the
-    version is kept: `Catalog.keeping` and pins keep one longer. It asks through the connection of `catalog`, and ends
-    with it. Rows are read from storage by this process, as lancedb does it.
+
+@overload
+def lancedb(source: MultiTableTransaction) -> TransactionDatabase: ...
+
+
+def lancedb(
+    source: Catalog | MultiTableTransaction, *, at: int | datetime | str | None = None
+) -> LanceNamespaceDBConnection | TransactionDatabase:
+    """The catalog as of one version, or the tables of a transaction, for programs that use lancedb.
+
+    Of a catalog: a connection of lancedb as of one version, all tables of which are of that moment. It is read-only:
+    what changes something raises `InvalidCall`, and writes nothing. Names are those of lancedb, with `namespace_path`
+    for the names before that of the table, from the root of the catalog. It reads for as long as the version is kept:
+    `Catalog.keeping` and pins keep one longer. It asks through the connection of the catalog, and ends with it. Rows
+    are read from storage by this process, as lancedb does it.
+
+    Of a transaction: its tables with the methods that tables of lancedb have to change rows. They commit with the
+    block, all at once. See `TransactionDatabase`.
 
     Example:
         ```python
         before = namespace_client.lancedb(catalog, at="release-7")
         before.open_table("embeddings", namespace_path=["lab"]).search([0.1, 0.9]).limit(5).to_arrow()
+
+        with catalog.begin() as tx:
+            db = namespace_client.lancedb(tx)
+            db.open_table("samples").add([{"id": 4, "vector": [9.0, 9.0]}])
+            db.open_table("labels").delete("id = 3")
         ```
 
     Args:
-        catalog: The catalog.
-        at: A catalog version, a time, or the name of a pin, as for `Catalog.at`.
+        source: The catalog, or a transaction in its block.
+        at: For a catalog: a version, a time, or the name of a pin, as for `Catalog.at`.
 
     Returns:
-        The connection.
+        The connection, or the tables.
 
     Raises:
+        InvalidCall: A catalog is given without `at`, or a transaction with it.
         NotFound: There is no such pin, or the version is not kept.
         CatalogUnreachable: The catalog did not respond.
     """
-    view = catalog.at(at)
-    return _past_connection(view, catalog._storage_options)  # noqa: SLF001 - as views have them
+    if isinstance(source, MultiTableTransaction):
+        if at is not None:
+            raise InvalidCall(f"at {at!r}: a transaction is at the catalog version of its begin")
+        return TransactionDatabase(source)
+    if at is None:
+        raise InvalidCall("lancedb: expected the version of the catalog as `at`, or a transaction")
+    view = source.at(at)
+    return _past_connection(view, source._storage_options)  # noqa: SLF001 - as views have them
 
 
 class _PastNamespace(spec.LanceNamespace):
