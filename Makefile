@@ -41,6 +41,7 @@ test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (3: eac
 	@scripts/oidc_provider.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/lancedb_node.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/lancedb_before.sh $(PYTHON_) >/dev/null || [ -z "$$CI" ]
+	@scripts/vector_stores.sh $(PYTHON_) >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m "not long" --durations=15
 

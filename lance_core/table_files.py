@@ -31,7 +31,7 @@ from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
-from lance_core.transaction.indices import SYSTEM_INDICES
+from lance_core.transaction.indices import SYSTEM_INDICES, covers_nothing
 from lance_core.transaction.reachable import UNSTATED, StatedFile
 
 _BaseOf = Callable[[pb.DataFile | pb.DeletionFile | pb.IndexMetadata], tuple[str | None, bool]]
@@ -220,7 +220,8 @@ def _files_of_index(index: pb.IndexMetadata, base: str | None) -> Iterator[Place
     for listed in index.files:
         key = None if directory is None else join_key(directory, listed.path)
         yield PlacedFile(key, "index", StatedFile(listed.size_bytes))
-    if not index.files and index.index_details.type_url and index.name not in SYSTEM_INDICES:
+    has_files = index.index_details.type_url and index.name not in SYSTEM_INDICES and not covers_nothing(index)
+    if not index.files and has_files:
         yield PlacedFile(None if directory is None else f"{directory}/", "index", UNSTATED)
 
 

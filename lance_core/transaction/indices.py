@@ -110,6 +110,15 @@ def covered_fragments(index: pb.IndexMetadata) -> BitMap:
     return decode_bitmap(index.fragment_bitmap, f"coverage of index {index.name!r}")
 
 
+def covers_nothing(index: pb.IndexMetadata) -> bool:
+    """Whether an index of vectors is one of too few rows to learn from: it covers no fragment, and has no files.
+
+    Searches look at all rows then. Raises as `covered_fragments` does.
+    """
+    is_vector = index.index_details.type_url.endswith(".VectorIndexDetails")
+    return is_vector and not index.files and bool(index.fragment_bitmap) and not covered_fragments(index)
+
+
 def holds_row_ids(index: pb.IndexMetadata) -> bool:
     """Whether a segment of a table with stable row ids refers to rows by id, so that it survives moved rows.
 

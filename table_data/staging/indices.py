@@ -67,7 +67,9 @@ def stage_index(
         # Its files are partial until segments, here a single one, are merged.
         made = dataset.merge_existing_index_segments([made])
     message = _index_message(made, wanted)
-    if set(covered_fragments(message)) != set(fragments):
+    covered = set(covered_fragments(message))
+    # Of fewer rows than product quantization learns from, pylance makes an index that covers none, and searches all.
+    if covered != set(fragments) and not (index_type.endswith("PQ") and not covered):
         raise AssertionError(f"index {wanted!r} covers {covered_fragments(message)}, expected {fragments}")
     return CreateIndex((message,), tuple(present))
 

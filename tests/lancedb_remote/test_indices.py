@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import lancedb
 import pyarrow as pa
 import pytest
 from lancedb.index import FTS, Bitmap, BTree, HnswFlat, HnswSq, IvfFlat, IvfPq, IvfRq, IvfSq, LabelList
 
-from tests.lancedb_remote.remote import ROWS, Shop, refused, rows
+from tests.cli.commands import invoke
+from tests.lancedb_remote.remote import ROWS, VECTOR, Shop, connect, refused, rows
+from tests.running import running
 
 SOON = timedelta(seconds=30)
 
@@ -119,3 +123,25 @@ def test_hints_that_queries_will_come(shop: Shop) -> None:
         table.prewarm_index("nope")
     with refused("nope", table=table):
         table.prewarm_data(["nope"])
+
+
+def test_of_too_few_rows_product_quantization_makes_an_index_over_none_as_locally(tmp_path: Path) -> None:
+    root, few, config = tmp_path / "catalog", rows(100), IvfPq(distance_type="cosine")
+    local = lancedb.connect(tmp_path / "local").create_table("t", few)
+    local.create_index("vector", config=config)
+    with running(root) as url:
+        table = connect(url).create_table("t", few)
+        table.create_index("vector", config=config)
+        found, expected = table.index_stats("vector_idx"), local.index_stats("vector_idx")
+        assert (found.num_indexed_rows, found.num_unindexed_rows, found.distance_type) == (0, 100, "cosine")
+        assert (expected.num_indexed_rows, expected.num_unindexed_rows, expected.distance_type) == (0, 100, "cosine")
+        near = [each.search(VECTOR).limit(5).to_arrow()["id"].to_pylist() for each in (table, local)]
+        assert near[0] == near[1]
+        table.add(rows(300, 100))
+        # It has no files, and none are missing.
+        for command in (("doctor", root), ("backup", root, tmp_path / "backups"), ("maintain", root), ("doctor", root)):
+            done = invoke(*map(str, command))
+            assert done.exit_code == 0, done.output
+        assert table.search(VECTOR).limit(5).to_arrow().num_rows == 5
+        table.create_index("vector", config=config)
+        assert table.index_stats("vector_idx").num_indexed_rows == 400
