@@ -644,6 +644,15 @@ class CatalogAccess:
         body = request | ({"context": {"message": message}} if message else {})
         return self._deliver(operation, body, str(uuid.uuid4()), lambda changed: parse(changed.body))
 
+    def make(self, operation: str, request: Json, *, idempotency_key: str, message: str | None) -> Changed:
+        """As `change`, under a key of the caller's: the same request under it is made once, also by later calls.
+
+        Returns:
+            The response, with the catalog version that holds the change.
+        """
+        body = request | ({"context": {"message": message}} if message else {})
+        return self._deliver(operation, body, idempotency_key, lambda changed: changed)
+
     def _deliver(self, operation: str, request: Json, idempotency_key: str | None, parse: Callable[[Changed], T]) -> T:
         """Send a change until its outcome is known, and give what `parse` reads in the response.
 

@@ -13,6 +13,7 @@ composition       operations on one table as the transactions of a batch
 batch_operations  operations of a batch about one table, and their JSON
 descriptions      operations of the engine from uncommitted results of pylance
 requests          parts of requests: expressions, paths of fields, types, the clauses of a merge
+values            values of rows as JSON and as texts, both ways
 arrow             rows as bytes and in memory
 sql               checks of SQL expressions before pylance parses them
 pylance_errors    errors of pylance as errors of the call

@@ -17,14 +17,15 @@ from namespace_server.cli.files.csv_files import CsvRows
 from namespace_server.cli.files.formats import TEXT_FORMATS, delimiter_of
 from namespace_server.cli.files.guesses import guessed
 from namespace_server.cli.files.json_files import JsonRows
-from namespace_server.cli.files.refusals import CellMisfit, FileRefused
+from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape, ShapeConflict, joined_fields
 from namespace_server.cli.files.sources import RowSource, SourceFinder
-from namespace_server.cli.files.texts import typed
 from namespace_server.cli.row_output import batches_with_progress
 from table_data.arrow.fitting import columns_for, fit, named
 from table_data.errors import InvalidCall
 from table_data.staging import check_rows
+from table_data.values.misfits import CellMisfit
+from table_data.values.texts import typed
 
 if TYPE_CHECKING:
     from namespace_client import MultiTableTransaction

@@ -30,7 +30,7 @@ def print_rows(rows: pa.Table, *, title: str | None = None) -> None:
 
 def json_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     """Rows as values of JSON, see `json_column`."""
-    from namespace_server.cli.files.written import json_column
+    from table_data.values.written import json_column
 
     columns = [[value for chunk in _chunks(column) for value in json_column(chunk)] for column in rows.columns]
     return [dict(zip(rows.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -42,7 +42,7 @@ def _chunks(column: Any) -> list[Any]:
 
 def _values(column: Any) -> list[Any]:
     """The values of a column; as texts where Python has no such date or time."""
-    from namespace_server.cli.files.written import json_column
+    from table_data.values.written import json_column
 
     try:
         return list(column.to_pylist())

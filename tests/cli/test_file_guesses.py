@@ -17,7 +17,7 @@ from namespace_server.cli.files.csv_files import CsvRows
 from namespace_server.cli.files.json_files import JsonRows
 from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.shapes import joined_fields
-from namespace_server.cli.files.type_texts import schema_of
+from table_data.values.type_texts import schema_of
 from tests.cli.test_file_types import read_again, source_of
 
 

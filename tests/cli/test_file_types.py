@@ -18,7 +18,8 @@ from namespace_server.cli.files.json_files import JsonRows
 from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.row_writers import write_rows
 from namespace_server.cli.files.sources import RowSource
-from namespace_server.cli.files.type_texts import schema_of, type_of
+from table_data.values.misfits import TypeRefused
+from table_data.values.type_texts import schema_of, type_of
 
 LISTS = [[1, None], None, [], [3]]
 COLUMNS: dict[str, pa.Array] = {
@@ -160,7 +161,7 @@ def test_a_type_reads_as_it_is_printed() -> None:
         "a struct<",
         "a timestamp[x]",
     ):
-        with pytest.raises(FileRefused):
+        with pytest.raises(TypeRefused):
             schema_of(wrong)
 
 

@@ -14,9 +14,10 @@ from namespace_server.cli.files.chunks import CHUNK_BYTES, Chunk, check_quotes, 
 from namespace_server.cli.files.dialects import MARK, Dialect, cells_of, dialect_of, not_utf8
 from namespace_server.cli.files.guesses import guessed
 from namespace_server.cli.files.json_files import parsed_cells
-from namespace_server.cli.files.refusals import CellMisfit, FileRefused
+from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.shapes import NOTHING, TEXT, Shape, joined
-from namespace_server.cli.files.texts import typed
+from table_data.values.misfits import CellMisfit
+from table_data.values.texts import typed
 
 if TYPE_CHECKING:
     from namespace_server.cli.files.sources import RowSource

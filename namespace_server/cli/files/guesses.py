@@ -8,9 +8,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from namespace_server.cli.files.refusals import CellMisfit
 from namespace_server.cli.files.shapes import EXACT_IN_DOUBLE, NOTHING, TEXT, Shape
-from namespace_server.cli.files.texts import typed
+from table_data.values.misfits import CellMisfit
+from table_data.values.texts import typed
 
 _BOOLEANS: Final = pa.array(["true", "false", "True", "False", "TRUE", "FALSE"])
 _NUMBER: Final = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(nan|NaN|-?(inf|Infinity))$"

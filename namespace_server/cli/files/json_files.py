@@ -15,8 +15,8 @@ from pyarrow import json as arrow_json
 
 from namespace_server.cli.files.chunks import Chunk
 from namespace_server.cli.files.json_rows import holds_other_rows, parsed, parsed_rows, row_chunks
-from namespace_server.cli.files.json_values import WORDS, ValueMisfit, check_keys, column_of, shape_of
-from namespace_server.cli.files.refusals import CellMisfit, FileRefused
+from namespace_server.cli.files.json_values import WORDS, shape_of
+from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.shapes import (
     NOTHING,
     DigitsUnknown,
@@ -24,8 +24,10 @@ from namespace_server.cli.files.shapes import (
     ShapeConflict,
     joined_fields,
 )
-from namespace_server.cli.files.texts import EXACT_WHOLE, is_bytes, typed
 from table_data.arrow.exact import is_text
+from table_data.values.json_columns import ValueMisfit, check_keys, column_of
+from table_data.values.misfits import CellMisfit
+from table_data.values.texts import EXACT_WHOLE, is_bytes, typed
 
 if TYPE_CHECKING:
     from namespace_server.cli.files.sources import RowSource

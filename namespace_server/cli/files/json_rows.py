@@ -13,6 +13,7 @@ import numpy as np
 from namespace_server.cli.files.chunks import CHUNK_BYTES, LONGEST_ROW, Chunk, chunks, last_line_end
 from namespace_server.cli.files.dialects import MARK, check_is_utf8, not_utf8
 from namespace_server.cli.files.refusals import FileRefused
+from table_data.values.json_columns import Literal
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _OTHER_ROW: Final = re.compile(rb"(?m)^[ \t\r]*[^{ \t\r\n]")
@@ -20,12 +21,6 @@ _NULL_ROW: Final = re.compile(rb"\}[ \t\r\n]*null")
 _LINE_FEEDS: Final = re.compile(r"[\r\n]+")
 _NEAR_END: Final = 16
 """Characters before the end at which the decoder finds that a value goes on."""
-
-
-class Literal(str):
-    """A number or boolean as it is written."""
-
-    __slots__ = ()
 
 
 def different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

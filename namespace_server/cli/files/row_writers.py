@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from namespace_server.cli.files.formats import FileFormat
 from namespace_server.cli.files.refusals import FileRefused
-from namespace_server.cli.files.written import json_column, text_column
+from table_data.values.written import json_column, text_column
 
 Batches = Iterable[pa.RecordBatch]
 

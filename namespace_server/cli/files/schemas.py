@@ -12,8 +12,8 @@ from namespace_server.cli.files.formats import TEXT_FORMATS, format_of
 from namespace_server.cli.files.json_rows import different_keys
 from namespace_server.cli.files.refusals import FileRefused
 from namespace_server.cli.files.sources import SourceFinder
-from namespace_server.cli.files.type_texts import schema_of, type_of
 from table_data.requests.arrow_types import arrow_type
+from table_data.values.type_texts import schema_of, type_of
 
 
 def read_schema(given: str) -> pa.Schema:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from namespace_server.cli.files.texts import DIGITS, is_bytes
+from table_data.values.texts import DIGITS, is_bytes
 
 _WORDS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from namespace_server.cli.files.refusals import FileRefused
 from table_data.errors import InvalidCall
 from table_data.requests.arrow_types import arrow_type
+from table_data.values.misfits import TypeRefused
 
 _TOKEN: Final = re.compile(r"\s*(`[^`]+`|\"[^\"]+\"|[\w./+-]+|[<>()\[\],:=])")
 _MARKS: Final = frozenset("<>()[],:=")
@@ -31,7 +31,7 @@ _ALIASES: Final = {
 
 
 def schema_of(text: str) -> pa.Schema:
-    """The columns of `name type, …`. Raises `FileRefused`."""
+    """The columns of `name type, …`. Raises `TypeRefused`."""
     reader = _TypeReader(text)
     fields = []
     while True:
@@ -42,12 +42,12 @@ def schema_of(text: str) -> pa.Schema:
     reader.expect_end()
     names = [field.name for field in fields]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise FileRefused(f"expected different names of columns, found {twice[0]!r} twice")
+        raise TypeRefused(f"expected different names of columns, found {twice[0]!r} twice")
     return pa.schema(fields)
 
 
 def type_of(text: str) -> pa.DataType:
-    """The type that a text names. Raises `FileRefused`."""
+    """The type that a text names. Raises `TypeRefused`."""
     reader = _TypeReader(text)
     found = reader.type()
     reader.expect_end()
@@ -61,13 +61,13 @@ class _TypeReader:
         self._text = text
         self._tokens = _TOKEN.findall(text)
         if _TOKEN.sub("", text).strip():
-            raise FileRefused(f"expected `name type, …`, found {text[:60]!r}")
+            raise TypeRefused(f"expected `name type, …`, found {text[:60]!r}")
         self._place = 0
 
     def name(self) -> str:
         token = self._next("the name of a column")
         if token in _MARKS:
-            raise FileRefused(f"expected the name of a column in {self._text[:60]!r}, found {token!r}")
+            raise TypeRefused(f"expected the name of a column in {self._text[:60]!r}, found {token!r}")
         return token[1:-1] if token[0] in '`"' else token
 
     def takes(self, mark: str) -> bool:
@@ -77,7 +77,7 @@ class _TypeReader:
 
     def expect_end(self) -> None:
         if self._place < len(self._tokens):
-            raise FileRefused(f"expected `,` in {self._text[:60]!r}, found {self._tokens[self._place]!r}")
+            raise TypeRefused(f"expected `,` in {self._text[:60]!r}, found {self._tokens[self._place]!r}")
 
     def type(self) -> pa.DataType:
         name = self._next("a type").lower()
@@ -114,7 +114,7 @@ class _TypeReader:
         try:
             return arrow_type(_ALIASES.get(name, name), "schema")
         except InvalidCall:
-            raise FileRefused(f"expected a type of Arrow in {self._text[:60]!r}, found {name!r}") from None
+            raise TypeRefused(f"expected a type of Arrow in {self._text[:60]!r}, found {name!r}") from None
 
     def _decimal(self, name: str) -> pa.DataType:
         self._expect("(")
@@ -124,7 +124,7 @@ class _TypeReader:
         try:
             return (pa.decimal256 if name == "decimal256" or digits > 38 else pa.decimal128)(digits, scale)
         except ValueError as error:
-            raise FileRefused(f"{name}({digits}, {scale}): {error}") from None
+            raise TypeRefused(f"{name}({digits}, {scale}): {error}") from None
 
     def _struct(self) -> pa.DataType:
         self._expect("<")
@@ -157,9 +157,9 @@ class _TypeReader:
                 return kind
             return {"time32": pa.time32, "time64": pa.time64, "duration": pa.duration}[name](unit)
         except pa.ArrowInvalid:
-            raise FileRefused(f"expected a time zone in {self._text[:60]!r}, found {zone!r}") from None
+            raise TypeRefused(f"expected a time zone in {self._text[:60]!r}, found {zone!r}") from None
         except (ValueError, TypeError):
-            raise FileRefused(f"expected a unit of {name} in {self._text[:60]!r}, found {unit!r}") from None
+            raise TypeRefused(f"expected a unit of {name} in {self._text[:60]!r}, found {unit!r}") from None
 
     def _list(self, name: str) -> pa.DataType:
         self._expect("<")
@@ -193,7 +193,7 @@ class _TypeReader:
             name = self.name()
             self._expect("=")
             if name not in {"values", "indices", "ordered"} or name in parts:
-                raise FileRefused(f"expected values, indices and ordered in {self._text[:60]!r}, found {name!r}")
+                raise TypeRefused(f"expected values, indices and ordered in {self._text[:60]!r}, found {name!r}")
             parts[name] = self._number() if name == "ordered" else self.type()
             if not self.takes(","):
                 break
@@ -203,21 +203,21 @@ class _TypeReader:
                 parts.get("indices", pa.int32()), parts.get("values", pa.string()), bool(parts.get("ordered", 0))
             )
         except (TypeError, pa.ArrowException) as error:
-            raise FileRefused(f"expected a dictionary in {self._text[:60]!r}: {error}") from None
+            raise TypeRefused(f"expected a dictionary in {self._text[:60]!r}: {error}") from None
 
     def _number(self) -> int:
         token = self._next("a number")
         if not (token.isascii() and token.isdigit()) or int(token) >= 1 << 31:
-            raise FileRefused(f"expected a number in {self._text[:60]!r}, found {token!r}")
+            raise TypeRefused(f"expected a number in {self._text[:60]!r}, found {token!r}")
         return int(token)
 
     def _expect(self, mark: str) -> None:
         if not self.takes(mark):
             found = self._tokens[self._place] if self._place < len(self._tokens) else "the end"
-            raise FileRefused(f"expected {mark!r} in {self._text[:60]!r}, found {found!r}")
+            raise TypeRefused(f"expected {mark!r} in {self._text[:60]!r}, found {found!r}")
 
     def _next(self, what: str) -> str:
         if self._place >= len(self._tokens):
-            raise FileRefused(f"expected {what} in {self._text[:60]!r}, found the end")
+            raise TypeRefused(f"expected {what} in {self._text[:60]!r}, found the end")
         self._place += 1
         return str(self._tokens[self._place - 1])

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from namespace_server.cli.files.refusals import CellMisfit, shown_type
 from table_data.arrow import exact
 from table_data.arrow.exact import first_refused, is_text
+from table_data.values.misfits import CellMisfit, shown_type
 
 _Read: TypeAlias = Callable[[pa.Array, Any], pa.Array]
 _FAILURES: Final = (pa.ArrowException, ValueError, OverflowError)
