@@ -22,7 +22,7 @@ class BuildAnew(build_py):
 setup(
     cmdclass={"build_py": BuildAnew},
     packages=[
-        *find_packages(include=("namespace_console*", "namespace_server*", "namespace_tck*")),
+        *find_packages(include=("namespace_console*", "namespace_mcp*", "namespace_server*", "namespace_tck*")),
         "namespace_server.store.migrations",
         "namespace_server.store.migrations.versions",
     ],

@@ -155,6 +155,10 @@ class Backend(Protocol):
         """Send rows, an Arrow IPC stream, that a batch is to commit. Raises as `ask` does; nothing is changed."""
         ...
 
+    def stage_change(self, operation: str, request: Json) -> Json:
+        """Have a change of rows written that a batch is to commit. Raises as `ask` does; nothing is changed."""
+        ...
+
     def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """Send a change once. Without a key it must be one that may be made twice."""
         ...
@@ -205,6 +209,10 @@ class _Closed:
     def stage(self, _request: Json, _rows: bytes) -> Json:
         """Raise `CatalogClosed`."""
         raise self._refusal("stage_rows")
+
+    def stage_change(self, operation: str, _request: Json) -> Json:
+        """Raise `CatalogClosed`."""
+        raise self._refusal(operation)
 
     def send(self, operation: str, _request: Json, _idempotency_key: str | None) -> Reply:
         """Raise `CatalogClosed`."""
@@ -402,7 +410,7 @@ class CatalogAccess:
             request: `mode` (`create`, `append`, `overwrite`), and optionally `branch` and `properties`.
 
         Returns:
-            `operations` for `commit_json`, `num_rows` and `location`. Rows that no batch commits are garbage.
+            `operations` of a batch, `num_rows` and `location`. Rows that no batch commits are garbage.
 
         Raises:
             CommitRejected: The catalog refused the rows.
@@ -410,6 +418,20 @@ class CatalogAccess:
             CatalogUnreachable: The catalog did not respond.
         """
         return self._backend.stage({"id": list(table_id)} | request, rows)
+
+    def stage_change(self, operation: str, table_id: TableId, request: Json) -> Json:
+        """Have the catalog write an update or a deletion for a batch, which commits it.
+
+        Args:
+            operation: `stage_update` or `stage_delete`.
+            table_id: Path of the table.
+            request: `predicate`, of an update also `updates`, and optionally `branch`.
+
+        Returns:
+            `operations` of a batch, none where no row matches, and the number of rows. What no batch commits is
+            garbage. Raises as `stage_rows`.
+        """
+        return self._backend.stage_change(operation, {"id": list(table_id)} | request)
 
     def namespaces(self, parent: Sequence[str], *, at: int | None = None) -> list[str]:
         """Names of the child namespaces of a namespace. `at` is the catalog version to read, the newest if None."""

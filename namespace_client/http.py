@@ -411,6 +411,10 @@ class HttpBackend:
         _method, path, _body, parameters = http_request("stage_rows", request)
         return self._client.upload(path, rows, parameters=parameters)
 
+    def stage_change(self, operation: str, request: Json) -> Json:
+        """See `Backend.stage_change`."""
+        return self.ask(operation, request)
+
     def send(self, operation: str, request: Json, idempotency_key: str | None) -> Reply:
         """See `Backend.send`."""
         method, path, body, _parameters = http_request(operation, request)

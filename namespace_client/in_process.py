@@ -64,6 +64,10 @@ class Namespace(Protocol):
         """Write rows, an Arrow IPC stream, for a batch that commits them."""
         ...
 
+    def stage_change(self, operation: str, request: Json) -> Json:
+        """Write an update or a deletion for a batch that commits it."""
+        ...
+
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
         """Validate a change and return a call for `commit_calls`."""
         ...
@@ -152,6 +156,11 @@ class InProcessBackend:
         """See `Backend.stage`."""
         with self._errors():
             return self.namespace.stage_rows(request, rows)
+
+    def stage_change(self, operation: str, request: Json) -> Json:
+        """See `Backend.stage_change`."""
+        with self._errors():
+            return self.namespace.stage_change(operation, request)
 
     def _events(self, request: Json) -> Json:
         """The events of a request, once there are some, or the time is over that it may wait."""

@@ -74,8 +74,8 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "list_table_indices": _Route("POST", "/v1/table/{id}/index/list"),
     "describe_table_index_stats": _Route("POST", "/v1/table/{id}/index/{index_name}/stats"),
     "stage_rows": _Route("POST", "/v1/table/{id}/stage", in_query=True),
-    "update_table": _Route("POST", "/v1/table/{id}/update"),
-    "delete_from_table": _Route("POST", "/v1/table/{id}/delete"),
+    "stage_update": _Route("POST", "/v1/table/{id}/stage_update"),
+    "stage_delete": _Route("POST", "/v1/table/{id}/stage_delete"),
     "describe_transaction": _Route("POST", "/v1/transaction/{id}/describe"),
     "batch_commit_tables": _Route("POST", "/v1/table/batch-commit"),
 }

@@ -391,6 +391,11 @@ class Settings(BaseSettings):
         description="Whether people see the catalog in a browser, at `/console`. Absent: if the extra `console` is "
         "installed.",
     )
+    mcp: Literal["off", "read", "write"] = Field(
+        default="read",
+        description="[Tools for agents](../guide/agents.md) at `/mcp`, if the extra `mcp` is installed: those that "
+        "read, also those that change the catalog (`write`), or none. Grants hold for them as for any client.",
+    )
     access_log: bool = Field(default=True, description="Whether each request is logged.")
 
     audit_log: str | None = Field(

@@ -76,7 +76,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "max_rows_bytes",
         "max_spool_bytes",
     ),
-    "Console": ("console",),
+    "Console and agents": ("console", "mcp"),
     "Metrics": ("metrics", "metrics_port", "metrics_host"),
     "Log": ("log_level", "log_format", "access_log"),
     "Audit": ("audit_log", "audit_days", "max_audit_bytes", "audit_readers"),

@@ -18,5 +18,5 @@ lock() { # OUTPUT HEADING OPTIONS...
 
 lock requirements.txt "What development and tests install." - --extra dev --universal --python-version 3.11.5 <<<"pip"
 lock deploy/container/requirements.txt "What the image installs, and setuptools, which builds it." - \
-    --extra s3 --extra azure --extra console --extra gcs --extra oidc --extra postgres --extra otel --python-platform linux --python-version 3.11 \
+    --extra s3 --extra azure --extra console --extra gcs --extra mcp --extra oidc --extra postgres --extra otel --python-platform linux --python-version 3.11 \
     <<<"setuptools"

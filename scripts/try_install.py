@@ -24,7 +24,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PROJECTS: Final = (ROOT / "client", ROOT)
 _OURS: Final = ("lance-namespace-client", "lance-namespace-server")
-EXTRAS: Final = ("s3", "oidc", "postgres", "otel", "console")
+EXTRAS: Final = ("s3", "oidc", "postgres", "otel", "console", "mcp")
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[\w,-]+\])?\s*(.*)")
 
 

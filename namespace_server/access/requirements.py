@@ -103,6 +103,8 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "restore_table": _of_table(Privilege.WRITE, Privilege.ALTER),  # it brings an old schema back
     "create_table": PLANNED,
     "stage_rows": PLANNED,
+    "stage_update": _READ_AND_WRITE,
+    "stage_delete": _READ_AND_WRITE,
     "create_table_index": _MAINTAIN,
     "create_table_scalar_index": _MAINTAIN,
     "drop_table_index": _MAINTAIN,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from namespace_server.cli import (
+    agents,
     backup,
     blobs,
     catalogs,
@@ -126,6 +127,7 @@ _add("What is kept", catalog_command, *_KEPT)
 _add("Who may do what", catalog_command, *_GRANTED)
 _add("Events", catalog_command, *_FOLLOWED)
 _add(_SERVER, command, catalogs.serve, catalogs.adopt)
+_add(_SERVER, catalog_command, agents.mcp)
 _add(_SERVER, catalog_command, doctor.check)
 _add(_SERVER, verbose_command, catalogs.migrate, conformance.tck)
 _add("A caller of a server", catalog_command, logins.login, logins.logout, logins.whoami)

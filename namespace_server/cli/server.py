@@ -26,6 +26,7 @@ from namespace_server.app import Application, create_app
 from namespace_server.background.gc import GarbageCollection
 from namespace_server.background.maintenance import TableMaintenance
 from namespace_server.background.scheduler import BackgroundJob
+from namespace_server.cli.agents import mount_agents
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.configuration import load
 from namespace_server.cli.options import audit_directory
@@ -155,6 +156,7 @@ def _mount(app: Application, settings: Settings) -> None:
                 raise refusal(f"console: {error.name} is missing; install lance-namespace-server[console]") from error
         else:
             app.mount("console", Console())
+    mount_agents(app, settings)
 
 
 def _access_log(settings: Settings) -> AccessLog | None:

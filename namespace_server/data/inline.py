@@ -57,6 +57,10 @@ class InlineChanges:
         """Write rows for a batch that commits them."""
         return _finished(self._uploads.stage(request, rows))
 
+    def stage_change(self, operation: str, request: TableRequest) -> Answer:
+        """Write the files of a change for a batch that commits it."""
+        return _finished(self._uploads.stage_change(operation, request))
+
 
 class _InlineTables:
     """A catalog whose coroutines never wait."""

@@ -139,7 +139,9 @@ class DataOperations(Generic[Rows]):
         with before_commit():  # or after a batch that was rejected for certain
             return await self._tables.find_table(request, layout=layout, subject=caller.subject, privileges=privileges)
 
-    async def stage(self, requested: ChangeRequest, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
+    async def stage(
+        self, requested: ChangeRequest, table: TableState, rows: Rows | None = None, *, new: bool = False
+    ) -> Staged:
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
         async with self._begin(requested, rows, new=new) as change:
             return await change.stage(table)

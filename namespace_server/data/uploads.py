@@ -1,4 +1,4 @@
-"""Rows that are uploaded before the batch that commits them."""
+"""Rows, and changes of rows, whose files are written before the batch that commits them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
+from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Privilege
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import OPERATOR, Caller, ChangeRequest
@@ -16,11 +17,13 @@ from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
 from table_data.batch_operations import DELIMITER, StagedOperation, operation_json
 from table_data.jobs.job import Staged
-from table_data.requests.table_requests import CreateTable, Insert, mode_of
+from table_data.requests.table_requests import CreateTable, Insert, TableRequest, mode_of
 
 Rows = TypeVar("Rows")
 
 _MODES: Final = ("create", "append", "overwrite")
+STAGED_CHANGES: Final = {"stage_update": "update_table", "stage_delete": "delete_from_table"}
+"""The changes that are staged without rows of the client, each with the operation that also commits it."""
 
 
 class StagedUploads(Generic[Rows]):
@@ -43,6 +46,26 @@ class StagedUploads(Generic[Rows]):
         """
         with before_commit():  # nothing is committed here
             return await self._stage(request, rows, caller)
+
+    async def stage_change(self, operation: str, request: TableRequest, *, caller: Caller = OPERATOR) -> Answer:
+        """Write the files of an update or a deletion, one of `STAGED_CHANGES`, on the newest version of the table.
+
+        The answer has the `operations` of a batch that commits it, none if no row matches, and its number of rows. A
+        batch with two of one table conflicts, unless they change different fragments.
+
+        Raises:
+            TableNotFoundError: there is no table.
+        """
+        change = STAGED_CHANGES[operation]
+        with before_commit():  # nothing is committed here
+            table, catalog_version = await self._tables.find_table(
+                {"id": request.get("id"), "branch": request.get("branch")},
+                subject=caller.subject,
+                privileges=REQUIREMENTS[operation].privileges,
+            )
+            staged = await self._operations.stage(ChangeRequest(change, request, caller), table)
+            sent = [operation_json(each) for each in staged.operations]
+            return Answer({"operations": sent, **staged.result}, catalog_version)
 
     async def _stage(self, request: CreateTable, rows: Rows, caller: Caller) -> Answer:
         with namespace_errors():

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import change_type, changes_type, checked, read_type
+from namespace_server.data.uploads import STAGED_CHANGES
 from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.batch_requests import CALLS
 from namespace_server.directory.reading.descriptions import READS
@@ -90,6 +91,13 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
         The answer has the `operations` for `commit_batch`, `num_rows` and the `location` of the table.
         """
         return dict(self.data.stage_rows(checked(_CREATE, request), request_data).body)
+
+    def stage_change(self, operation: str, request: Json) -> Json:
+        """Ours: write the files of an update (`stage_update`) or a deletion (`stage_delete`) for a batch.
+
+        The answer has the `operations` for `commit_batch`, and the number of rows.
+        """
+        return dict(self.data.stage_change(operation, checked(change_type(STAGED_CHANGES[operation]), request)).body)
 
 
 def _read(catalog: JsonCatalog, operation: str, request: Json) -> Any:

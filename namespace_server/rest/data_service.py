@@ -162,6 +162,12 @@ class DataService:
         work = self._operations.change(operation, request, caller=caller)
         return await self._under_way.finish(work, receive, caller.principal)
 
+    async def stage(self, operation: str, request: TableRequest, receive: Receive, caller: Caller) -> Answer:
+        """Write the files of a change without rows, for a batch that commits it. Raises as `change` does."""
+        self._admit(caller.principal)
+        work = self._uploads.stage_change(operation, request, caller=caller)
+        return await self._under_way.finish(work, receive, caller.principal)
+
     async def change_with_rows(
         self,
         operation: str,

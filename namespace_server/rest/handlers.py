@@ -6,6 +6,7 @@ Change          a change that also writes or removes files beside the catalog
 RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
 SchemaMetadataChange  replaces the schema metadata
+StagedTableChange  a change of a table, written for a batch that commits it
 ChangesRead     the changed rows of a table between two catalog versions, done by a worker
 TableRead       a read of the rows of a table, or of facts about them, done by a worker
 Refusal         an operation that is not served
@@ -25,6 +26,7 @@ from starlette.responses import Response
 from namespace_server.answer import Answer
 from namespace_server.data.reads import NEWEST
 from namespace_server.data.request_checks import change_type, changes_type, read_type
+from namespace_server.data.uploads import STAGED_CHANGES
 from namespace_server.directory.model.errors import CommittedElsewhere
 from namespace_server.outcomes import before_commit
 from namespace_server.rest.errors import ForwardingUnknown, Misdirected
@@ -265,6 +267,24 @@ class TableChange:
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, _only(committed, self.fields) if self.fields else committed)
+
+        return answer
+
+
+class StagedTableChange:
+    """A change of a table that a JSON body describes, written for a batch that commits it. It changes nothing."""
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+        kind = change_type(STAGED_CHANGES[operation])
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            with before_commit():
+                change = await exchange.table_request(kind)
+            with service.bodies.hold(change.size):
+                staged = await service.data.stage(operation, change.request, exchange.receive, caller)
+            return success(service, _relative(staged, exchange.place))
 
         return answer
 

@@ -54,6 +54,8 @@ NEEDS: dict[str, frozenset[Privilege]] = {
     "AlterTransaction": frozenset({READ, WRITE}),
     "CreateTable": frozenset({CREATE}),
     "StageRows": frozenset({CREATE}),
+    "StageUpdate": frozenset({READ, WRITE}),
+    "StageDelete": frozenset({READ, WRITE}),
     "InsertIntoTable": frozenset({WRITE}),
     "MergeInsertIntoTable": frozenset({READ, WRITE}),
     "UpdateTable": frozenset({READ, WRITE}),

@@ -54,5 +54,14 @@ def test_staged_rows_are_there_once_a_batch_commits_them(scene: Scene) -> None:
     assert scene.catalog.access.table_value("count_table_rows", name) == 2000
     scene.catalog.access.change("batch_commit_tables", {"operations": staged["operations"]})
     assert scene.catalog.access.table_value("count_table_rows", name) == 2005
+    access = scene.catalog.access
+    changed = access.stage_change("stage_update", name, {"predicate": "id = 7", "updates": [["id", "-7"]]})
+    gone = access.stage_change("stage_delete", name, {"predicate": "id = 123456"})
+    assert (changed["updated_rows"], gone) == (1, {"operations": [], "num_deleted_rows": 0})
+    assert access.table_value("count_table_rows", name, {"predicate": "id < 0"}) == 0
+    rows = access.stage_rows(name, stream(ROWS.slice(0, 3)), {"mode": "append"})
+    access.change("batch_commit_tables", {"operations": [*changed["operations"], *rows["operations"]]})
+    assert access.table_value("count_table_rows", name, {"predicate": "id = -7"}) == 1
+    assert access.table_value("count_table_rows", name) == 2008
     with pytest.raises(NotFound):
         scene.catalog.access.stage_rows((scene.namespace, "absent"), stream(ROWS), {"mode": "append"})

@@ -192,6 +192,8 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "AlterTableAlterColumns": lambda s, n: Asked({"alterations": [{"path": "a", "rename": "c"}]}, s.table(n)),
     "AlterTableDropColumns": lambda s, n: Asked({"columns": ["s"]}, s.table(n)),
     "StageRows": lambda _, n: Asked(ROWS, f"{NAMESPACE}${n}"),
+    "StageUpdate": lambda s, n: Asked({"updates": [["a", "a + 100"]]}, s.table(n)),
+    "StageDelete": lambda s, n: Asked({"predicate": "a = 1"}, s.table(n)),
     # Reads.
     "ListNamespaces": lambda _, n: Asked(id=NAMESPACE),
     "DescribeNamespace": lambda _, n: Asked({}, NAMESPACE),

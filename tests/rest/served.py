@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from namespace_server.rest.blobs import ManyBlobs, OneBlob
 from namespace_server.rest.following import Events
-from namespace_server.rest.handlers import ChangesRead, Read, RowsChange, SchemaMetadataChange, TableChange, TableRead
+from namespace_server.rest.handlers import (
+    ChangesRead,
+    Read,
+    RowsChange,
+    SchemaMetadataChange,
+    StagedTableChange,
+    TableChange,
+    TableRead,
+)
 from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
 from namespace_server.rest.routers import OPERATIONS
 from namespace_server.rest.routing import Route
@@ -62,6 +70,8 @@ def _served(route: Route) -> Served:
             return Served(*named, parameters=query, data=True, reads_rows=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
+        case StagedTableChange():
+            return Served(*named, data=True)
         case SchemaMetadataChange():
             return Served(*named, parameters=BranchQuery, data=True)
     return Served(*named)

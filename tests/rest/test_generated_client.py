@@ -111,6 +111,10 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     staged = call("stage_rows", name, body=stream(ROWS.slice(0, 5)), mode="append")
     committed = call("batch_commit_tables", body={"operations": staged["operations"]})
     assert committed["results"]
+    updated = call("stage_update", name, body={"predicate": "a = 8", "updates": [["s", "'y'"]]})
+    deleted = call("stage_delete", name, body={"predicate": "a = 500"})
+    assert (updated["updated_rows"], deleted) == (2, {"operations": [], "num_deleted_rows": 0})
+    call("batch_commit_tables", body={"operations": [*updated["operations"], *deleted["operations"]]})
 
     assert call("count_table_rows", name, body={"predicate": "a = 7"}) == 2
     rows = pa.ipc.open_file(call("query_table", name, body={"k": 5, "vector": {}, "filter": "a < 3"})).read_all()

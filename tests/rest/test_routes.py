@@ -38,6 +38,8 @@ OURS = {
     ("GET", "/v1/table/{id}/blob/{column}/{row}/bytes"),
     ("GET", "/v1/table/{id}/blob/{column}/bytes"),
     ("POST", "/v1/table/{id}/stage"),
+    ("POST", "/v1/table/{id}/stage_update"),
+    ("POST", "/v1/table/{id}/stage_delete"),
     ("POST", "/v1/table/{id}/changes"),
     ("POST", "/v1/table/{id}/undrop"),
     ("POST", "/v1/namespace/{id}/undrop"),

@@ -24,6 +24,7 @@ _DIRECTORIES = (
     "migrations",
     "namespace_client",
     "namespace_console",
+    "namespace_mcp",
     "namespace_server",
     "namespace_tck",
 )

@@ -19,7 +19,7 @@ from tests.wheels.building import CLIENT, SERVER, Environment, build_wheels, cop
 pytestmark = pytest.mark.slow
 
 OF_THE_CLIENT = ("lance_core", "lance_namespace_server_client", "namespace_client", "spark_catalog", "table_data")
-OF_THE_SERVER = ("namespace_console", "namespace_server", "namespace_tck")
+OF_THE_SERVER = ("namespace_console", "namespace_mcp", "namespace_server", "namespace_tck")
 NOT_OF_THE_CLIENT = {"alembic", "fastapi", "granian", "orjson", "prometheus-client", "sqlalchemy", "typer", "uvloop"}
 HEAD = _scripts().get_current_head()
 

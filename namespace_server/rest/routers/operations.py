@@ -16,6 +16,7 @@ from namespace_server.rest.handlers import (
     Read,
     RowsChange,
     SchemaMetadataChange,
+    StagedTableChange,
     TableChange,
     TableRead,
 )
@@ -92,6 +93,9 @@ OPERATIONS: tuple[Route, ...] = (
     post("create_table", "/v1/table/{id}/create", RowsChange(CreateTableQuery, vends=True), dialects=ALL_DIALECTS),
     # Rows for a batch that commits them, together with changes of other tables.
     post("stage_rows", "/v1/table/{id}/stage", RowsChange(StageRowsQuery)),
+    # Changes of rows for such a batch.
+    post("stage_update", "/v1/table/{id}/stage_update", StagedTableChange()),
+    post("stage_delete", "/v1/table/{id}/stage_delete", StagedTableChange()),
     # -- reads of rows, and plans of queries
     post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), fast=True, dialects=ALL_DIALECTS),
     post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), fast=True, dialects=ALL_DIALECTS),

@@ -201,7 +201,9 @@ from .revoke_role_request import RevokeRoleRequest
 from .role_membership import RoleMembership
 from .set_table_properties_request import SetTablePropertiesRequest
 from .set_table_properties_response import SetTablePropertiesResponse
+from .stage_delete_response import StageDeleteResponse
 from .stage_rows_response import StageRowsResponse
+from .stage_update_response import StageUpdateResponse
 from .string_fts_query import StringFtsQuery
 from .structured_fts_query import StructuredFtsQuery
 from .table_basic_stats import TableBasicStats
@@ -439,7 +441,9 @@ __all__ = (
     "RoleMembership",
     "SetTablePropertiesRequest",
     "SetTablePropertiesResponse",
+    "StageDeleteResponse",
     "StageRowsResponse",
+    "StageUpdateResponse",
     "StringFtsQuery",
     "StructuredFtsQuery",
     "TableBasicStats",

@@ -1,0 +1,13 @@
+"""The catalog for agents: an MCP server (Model Context Protocol) whose tools are requests to a catalog.
+
+http      `AgentApplication`: the tools over streamable HTTP, beside the routes of a server
+stdio     `serve_stdio`: the tools over standard input and output
+server    `AgentServer`: the server of the SDK, and calls of tools in threads
+threads   `CallThreads`: a bounded number of threads, and of calls that wait for them
+tools     what the tools do, what they take and what they answer
+failures  errors of the catalog as results of tools
+opened    `OpenedCatalog`: the catalog of one call
+
+It stands on `namespace_client`: a tool can do what a client of the HTTP API can, in the name of its caller. A module
+imports only modules below it in this list.
+"""

@@ -1,0 +1,76 @@
+"""What arguments have in common: names, versions, bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from namespace_client import Catalog
+from namespace_client.error_codes import ErrorCode
+from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.names import Name, absolute
+from table_data.batch_operations import TableId
+
+MOST_NAMES: Final = 1000
+"""Names, versions and batches of one answer."""
+
+TableName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=8192,
+        description="Name of a table, with dots between the names of its namespaces and its own: `shop.orders`. A name "
+        "that has a dot in it stands in backticks: `shop.`2026.q1``. Answers of the tools write names so.",
+    ),
+]
+NamespaceName = Annotated[
+    str, Field(max_length=8192, description="Name of a namespace, written as names of tables are; empty: the root.")
+]
+At = Annotated[
+    int | None,
+    Field(
+        ge=0,
+        description="Read the catalog as it was at this version. Answers say theirs as `catalog_version`: give it to "
+        "have several answers of one moment. The newest if absent.",
+    ),
+]
+Branch = Annotated[str | None, Field(min_length=1, description="A branch of the table; the main branch if absent.")]
+Version = Annotated[
+    int | None, Field(ge=1, description="A version of the table (not of the catalog); the newest if absent.")
+]
+Tag = Annotated[
+    str | None, Field(min_length=1, description="A tag of the table, for the version that it names; without `version`.")
+]
+Limit = Annotated[int, Field(ge=1, le=MOST_NAMES, description=f"At most so many; {MOST_NAMES:,} are the most.")]
+Page = Annotated[str | None, Field(min_length=1, description="`next_page` of the answer before, to go on from there.")]
+
+
+def table_path(name: str) -> TableId:
+    """The path that a name of a table stands for. Raises `InvalidCall`."""
+    return absolute(name)
+
+
+def namespace_path(name: str) -> TableId:
+    """The path that a name of a namespace stands for. Raises `InvalidCall`."""
+    return absolute(name, what="namespace") if name else ()
+
+
+def read_version(catalog: Catalog, at: int | None) -> int:
+    """The catalog version that an answer is of: all its parts are read at this one."""
+    return catalog.access.state().version if at is None else at
+
+
+def chosen_version(
+    catalog: Catalog, table: TableId, branch: str | None, tag: str | None, version: int | None
+) -> dict[str, object]:
+    """The branch and version of a table that arguments name, as fields of a request. Raises `NotFound`."""
+    if tag is not None:
+        if branch is not None or version is not None:
+            raise InvalidCall(f"{Name(table)}: a tag goes without version and branch")
+        found = catalog.access.tags(table).get(tag)
+        if found is None:
+            raise NotFound(f"{Name(table)} has no tag {tag!r}", code=ErrorCode.TABLE_TAG_NOT_FOUND)
+        branch, version = found.get("branch"), int(found["version"])
+    chosen: dict[str, object] = {} if branch is None else {"branch": branch}
+    return chosen if version is None else chosen | {"version": version}

@@ -1,0 +1,187 @@
+"""Changes: one batch with a message, once under a key, and none without the right to it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from namespace_server.access.subjects import Privilege
+from tests.agents.agents import Caller, over_http, talk, text_of
+from tests.agents.conftest import Team
+
+ROWS = [
+    {"id": 1, "at": "2026-03-01T12:00:00Z", "price": "1.50", "v": [1, 2], "raw": "AP8="},
+    {"id": 2, "at": None, "price": 2, "v": [0.5, 1e3], "raw": None},
+]
+COLUMNS = "id int64, at timestamp[us, tz=UTC], price decimal(10, 2), v float[2], raw binary"
+
+
+def new_name() -> str:
+    return f"work.t{secrets.token_hex(4)}"
+
+
+def create(name: str, **fields: Any) -> dict[str, Any]:
+    return {"do": "create_table", "table": name, "columns": COLUMNS, "rows": ROWS, **fields}
+
+
+def test_a_list_of_changes_is_one_batch_with_its_message(admin: Caller) -> None:
+    name, other = new_name(), new_name()
+    admin("change", message="make", changes=[create(name)])
+    changes = [
+        {"do": "insert_rows", "table": name, "rows": [{"id": 3}]},
+        {"do": "update_rows", "table": name, "set": {"price": "price + 1"}, "filter": "id = 1"},
+        {"do": "create_table", "table": other, "rows": [{"a": "x"}]},
+        {"do": "set_table_properties", "table": name, "set": {"owner": "me"}},
+    ]
+    made = admin("change", message="all of it", changes=changes)
+    assert [each["rows"] for each in made["changes"]] == [1, 1, 1, None]
+    history = admin("catalog_history", table=other)["versions"]
+    assert [batch["message"] for entry in history for batch in entry["batches"]] == ["all of it"]
+    assert history[0]["version"] == made["catalog_version"]
+    found = admin("query_rows", table=name, order_by=[{"column": "id"}])["rows"]
+    assert found == [
+        {"id": 1, "at": "2026-03-01T12:00:00+00:00", "price": "2.50", "v": [1.0, 2.0], "raw": "AP8="},
+        {"id": 2, "at": None, "price": "2.00", "v": [0.5, 1000.0], "raw": None},
+        {"id": 3, "at": None, "price": None, "v": None, "raw": None},
+    ]
+    assert admin("describe_table", table=name)["properties"] == {"owner": "me"}
+    gone = admin("change", message="less", changes=[{"do": "delete_rows", "table": name, "filter": "id > 1"}])
+    assert gone["changes"][0]["rows"] == 2
+    assert admin("count_rows", table=name)["rows"] == 1
+    none = admin("change", message="none", changes=[{"do": "delete_rows", "table": name, "filter": "id > 1"}])
+    assert (none["transaction_id"], none["changes"][0]["rows"]) == (None, 0)
+
+
+def test_of_a_batch_that_is_refused_nothing_is_done(admin: Caller) -> None:
+    name = new_name()
+    wrong = [create(name), {"do": "insert_rows", "table": "shop.orders", "rows": [{"id": "seven"}]}]
+    refused = admin.refused("change", message="m", changes=wrong)
+    assert refused["error"] == "shop.orders: row 0: column id: expected int64, found 'seven'"
+    assert refused["outcome"] == "nothing_done"
+    taken = [create(name), {"do": "undrop_table", "table": "shop.never"}]
+    assert admin.refused("change", message="m", changes=taken)["outcome"] == "nothing_done"
+    assert admin.refused("describe_table", table=name)["code"] == 4
+    for changes, said in (
+        ([{"do": "drop_table", "table": name}, create(name)], "expected to be the only change"),
+        ([{"do": "delete_rows", "table": "shop.orders", "filter": "id = 1"}] * 2, "found two"),
+        ([{"do": "insert_rows", "table": "shop.orders", "rows": [{"nope": 1}]}], "found nope"),
+        ([{"do": "create_table", "table": name}], "found neither"),
+        ([{"do": "create_table", "table": name, "columns": "id nothing"}], "expected a type"),
+        ([{"do": "burn"}], "burn"),
+        ([], "at least 1"),
+    ):
+        assert said in admin.refused("change", message="m", changes=changes)["error"]
+
+
+def test_what_goes_alone_is_one_call_each(admin: Caller) -> None:
+    space, name = f"work.n{secrets.token_hex(4)}", new_name()
+    table = f"{space}.t"
+
+    def alone(**change: Any) -> dict[str, Any]:
+        return admin("change", message="alone", changes=[change])
+
+    alone(do="create_namespace", namespace=space)
+    alone(do="create_table", table=table, columns="id int64", rows=[{"id": 1}])
+    alone(do="create_tag", table=table, tag="one", version=1)
+    alone(do="create_branch", table=table, name="dev")
+    alone(do="insert_rows", table=table, rows=[{"id": 2}], branch="dev")
+    assert admin("count_rows", table=table)["rows"] == 1
+    assert admin("count_rows", table=table, branch="dev")["rows"] == 2
+    told = admin("describe_table", table=table)
+    assert ([each["name"] for each in told["tags"]], [each["name"] for each in told["branches"]]) == (["one"], ["dev"])
+    alone(do="delete_tag", table=table, tag="one")
+    alone(do="rename_table", table=table, new_name=name)
+    alone(do="drop_namespace", namespace=space)
+    alone(do="drop_table", table=name)
+    assert admin.refused("query_rows", table=name)["code"] == 4
+    alone(do="undrop_table", table=name)
+    pin = alone(do="pin_catalog_version", name=f"p{secrets.token_hex(4)}", seconds=60)
+    assert pin["catalog_version"]
+    assert admin("count_rows", table=name)["rows"] == 1
+
+
+def test_under_one_key_changes_are_made_once(admin: Caller) -> None:
+    name, key = new_name(), secrets.token_hex(8)
+    admin("change", message="make", changes=[create(name)])
+    insert = {"message": "m", "changes": [{"do": "insert_rows", "table": name, "rows": [{"id": 9}]}]}
+    assert admin("change", idempotency_key=key, **insert)["idempotency_key"] == key
+    again = admin.refused("change", idempotency_key=key, **insert)
+    assert "was used for another request" in again["error"]
+    assert admin("count_rows", table=name)["rows"] == 3
+    tag = {"message": "m", "changes": [{"do": "create_tag", "table": name, "tag": "t", "version": 1}]}
+    first, second = (admin("change", idempotency_key=f"{key}-tag", **tag) for _ in range(2))
+    assert first["catalog_version"] == second["catalog_version"]
+
+
+def test_a_conflict_is_told_with_what_to_do(admin: Caller, team: Team) -> None:
+    """The other commit comes between the staging of a change and its batch."""
+    name = new_name()
+    admin("change", message="make", changes=[create(name)])
+    from namespace_mcp.tools import batches
+
+    staged = batches.UpdateRows.prepare
+
+    def prepare(self: batches.UpdateRows, catalog: Any, /) -> Any:
+        found = staged(self, catalog)
+        with team.catalog as other:
+            other.delete(tuple(name.split(".")), "id = 1")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches.UpdateRows, "prepare", prepare)
+        update = {"do": "update_rows", "table": name, "set": {"price": "0"}, "filter": "id = 1"}
+        refused = admin.refused("change", message="m", changes=[update])
+    assert (refused["code"], refused["outcome"]) == (14, "nothing_done")
+    assert name in refused["conflicts"][0]
+    assert "again" in refused["advice"]
+
+
+@pytest.mark.parametrize("principal", ["reader", "stranger"])
+def test_changes_without_the_right_to_them_are_refused(team: Team, principal: str) -> None:
+    caller, name = team.caller(principal), new_name()
+    table = {"table": "shop.orders"}
+    for change in (
+        {"do": "create_table", "table": name, "columns": "id int64"},
+        {"do": "insert_rows", "rows": [{"id": 1}], **table},
+        {"do": "update_rows", "set": {"id": "1"}, "filter": "true", **table},
+        {"do": "delete_rows", "filter": "true", **table},
+        {"do": "set_table_properties", "set": {"a": "b"}, **table},
+        {"do": "drop_table", **table},
+        {"do": "rename_table", "new_name": name, **table},
+        {"do": "create_tag", "tag": "mine", "version": 1, **table},
+        {"do": "create_branch", "name": "mine", **table},
+        {"do": "create_namespace", "namespace": name},
+        {"do": "pin_catalog_version", "name": "mine"},
+    ):
+        refused = caller.refused("change", message="m", changes=[change])
+        assert refused["outcome"] == "nothing_done", change
+        hidden = principal == "stranger" and "table" in change and change["do"] != "create_table"
+        assert refused["code"] in ({4} if hidden else {1, 15}), (change, refused)
+    assert team.caller()("count_rows", **table)["rows"] == 100
+
+
+def test_what_is_hidden_is_answered_as_what_is_absent(team: Team) -> None:
+    reader, stranger = team.caller("reader"), team.caller("stranger")
+    assert reader("list_namespaces")["names"] == ["shop"]
+    assert reader("list_tables", recursive=True)["names"][-1] == "shop.orders"
+    assert stranger("list_tables", recursive=True)["names"] == []
+    for tool in ("describe_table", "query_rows", "count_rows", "list_table_versions"):
+        hidden, absent = (reader.refused(tool, table=f"secret.{name}") for name in ("plans", "absent"))
+        assert hidden["error"].replace("plans", "absent") == absent["error"]
+        assert hidden["code"] == absent["code"] == 4
+    changed = {name for entry in reader("catalog_history", limit=200)["versions"] for name in _tables(entry)}
+    assert "secret.plans" not in changed
+    assert reader("query_rows", table="shop.orders", limit=1)["rows"]
+    assert Privilege.READ == "read"
+
+
+def _tables(entry: dict[str, Any]) -> list[str]:
+    return [change["about"] for batch in entry["batches"] for change in batch["changes"]]
+
+
+def test_answers_name_the_caller(team: Team) -> None:
+    assert text_of(team.caller("reader").answer("describe_catalog")).endswith("the caller is reader")
+    told = talk(over_http(team.urls[1], "reader"), lambda client: client.list_tools())
+    assert "change" in {each.name for each in told.tools}
