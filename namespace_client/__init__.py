@@ -38,6 +38,7 @@ grant_changes       changes of grants and roles, and questions about them
 names               names of namespaces and tables
 explanations        errors by their parts: the thing, the expectation, the finding, what to do
 health              how a server is, from its metrics
+media_types         images and sounds, by how their bytes begin
 display             results as text and HTML
 results, errors     results and exceptions
 error_codes         error codes of the specification

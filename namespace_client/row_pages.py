@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyarrow import types
 from namespace_client.access import CatalogAccess
 from namespace_client.display import html_table, text_table
 from namespace_client.errors import NotFound
+from namespace_client.media_types import media_type
 from namespace_client.names import Name
 from namespace_client.table_overview import is_blob
 from table_data.batch_operations import Json, TableId
@@ -31,11 +33,12 @@ MOST_BYTES: Final = 16 << 20
 _ROW_ID: Final = "_rowid"
 _MOST_SHOWN: Final = 20_000
 """Characters of one value that are shown."""
+_SHOWN_BYTES: Final = 64
 _MOST_POINTS: Final = 256
 """Points of the picture of a vector."""
 _SCORES: Final = ("_distance", "_score", "_relevance_score")
 
-CellKind = Literal["null", "text", "number", "nested", "vector", "bytes", "blob"]
+CellKind = Literal["null", "text", "number", "time", "nested", "vector", "bytes", "blob"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +47,21 @@ class Cell:
 
     Attributes:
         kind: How it is shown: a vector as a picture of its numbers, what is nested folded, blobs by what they are.
-        text: The value as text; of one that is very long the beginning.
+        text: The value as text; of one that is very long the beginning. What is nested is JSON in one line.
+        lines: Of what is nested, the same JSON in lines.
         points: Of a vector, its numbers, or as many of them as make a picture.
         size: Of bytes and blobs, how many there are.
         is_cut: Whether the text is only the beginning.
+        media: Of bytes that are a known image or sound, its type.
     """
 
     kind: CellKind
     text: str
+    lines: str = ""
     points: tuple[float, ...] = ()
     size: int | None = None
     is_cut: bool = False
+    media: str | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -70,11 +77,12 @@ class PageRow:
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """A column of a page: its name and type, and whether rows can be ordered by it."""
+    """A column of a page: its name and type, whether rows can be ordered by it, and whether it has numbers."""
 
     name: str
     type: str
     sortable: bool
+    numeric: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +216,7 @@ def _search(access: CatalogAccess, table_id: TableId, at: int, query: RowQuery) 
 def _column(field: pa.Field, *, can_sort: bool) -> RowColumn:
     kind = field.type
     plain = not (types.is_nested(kind) or types.is_null(kind) or is_blob(field) or field.name in _SCORES)
-    return RowColumn(field.name, "blob" if is_blob(field) else str(kind), can_sort and plain)
+    return RowColumn(field.name, "blob" if is_blob(field) else str(kind), can_sort and plain, _is_number(kind))
 
 
 def is_vector(kind: pa.DataType) -> bool:
@@ -216,6 +224,10 @@ def is_vector(kind: pa.DataType) -> bool:
     return bool(types.is_fixed_size_list(kind)) and bool(
         types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
     )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _cell_maker(field: pa.Field) -> Any:
@@ -230,9 +242,9 @@ def _cell_maker(field: pa.Field) -> Any:
         return _nested
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return _bytes
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if _is_number(kind):
         return _number
-    return _text
+    return _time if types.is_temporal(kind) else _text
 
 
 _NULL: Final = Cell("null", "null")
@@ -243,11 +255,17 @@ def _cut(kind: CellKind, text: str) -> Cell:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _text(value: pa.Scalar) -> Cell:
     return _cut("text", _python_text(value)) if value.is_valid else _NULL
+
+
+def _time(value: pa.Scalar) -> Cell:
+    return Cell("time", _python_text(value)) if value.is_valid else _NULL
 
 
 def _python_text(value: pa.Scalar) -> str:
@@ -265,7 +283,9 @@ def _bytes(value: pa.Scalar) -> Cell:
     if not value.is_valid:
         return _NULL
     data = value.as_py()
-    return Cell("bytes", data[:64].hex(" "), size=len(data), is_cut=len(data) > 64)
+    begin = data[:_SHOWN_BYTES]
+    is_cut = len(data) > _SHOWN_BYTES
+    return Cell("bytes", begin.hex(" "), size=len(data), is_cut=is_cut, media=media_type(begin))
 
 
 def _blob(value: pa.Scalar) -> Cell:
@@ -289,8 +309,10 @@ def _vector(value: pa.Scalar) -> Cell:
 def _nested(value: pa.Scalar) -> Cell:
     if not value.is_valid:
         return _NULL
-    text = json.dumps(value.as_py(), ensure_ascii=False, indent=1, default=_json_value)
-    return _cut("nested", text)
+    known = value.as_py()
+    text = json.dumps(known, ensure_ascii=False, default=_json_value)
+    lines = json.dumps(known, ensure_ascii=False, indent=2, default=_json_value)
+    return replace(_cut("nested", text), lines=lines[:_MOST_SHOWN])
 
 
 def _json_value(value: Any) -> str:

@@ -5,6 +5,7 @@ screens      one module for each group of screens, and the table of all of them
 requests     what a request asks for, and whether a form is one of the console's own
 pages        templates, and their filters
 visits       `Visit`, what a screen gets: the catalog as its visitor, query and form; what a screen gives; links
+pictures     vectors as lines
 sessions     sign-in: credentials in cookies, and tokens against forged forms
 files        the style sheet and scripts, by their content
 

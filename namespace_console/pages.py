@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from namespace_client import display
 from namespace_client.health import seconds
 from namespace_client.names import Name
+from namespace_console import pictures
 from namespace_console.files import static_files
 from namespace_console.visits import PLACE
 from table_data.batch_operations import DELIMITER
@@ -41,6 +42,8 @@ def environment() -> Environment:
         "whole": whole,
         "name": name,
         "id": path_id,
+        "dotted": dotted,
+        "line": pictures.line,
         "when": when,
         "number": display.number,
         "signed": display.signed,
@@ -79,6 +82,11 @@ def whole(value: object) -> Markup:
 def name(value: Sequence[str] | None) -> Markup:
     """The dotted name of a namespace or table; that of the root is none."""
     return Markup("") if value is None else text(str(Name(value)), _LONG_NAME)
+
+
+def dotted(value: Sequence[str]) -> str:
+    """A name as it stands in fields of forms."""
+    return str(Name(value))
 
 
 def path_id(value: Sequence[str]) -> str:

@@ -1,6 +1,12 @@
 """The screens: one module for each group, and the table of all.
 
 home     what is here, what happened last, and how the server is
+tables   what is in namespaces, and what the catalog tells of a table
+rows     rows of a table, searches in it, and values that can be seen or heard
+search   tables by parts of their names
+keeping  dropped tables, pins, intents and cursors
+grants   who may do what
+changes  the few changes, each asked about before
 sign_in  who the visitor is
 
 A screen is a function of a `Visit`; its row here gives it a name, a path, and perhaps a place in the navigation.
@@ -10,11 +16,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from namespace_console.screens import home, sign_in
+from namespace_console.screens import changes, grants, home, keeping, rows, search, sign_in, tables
 from namespace_console.visits import Screen
 
 SCREENS: Final = (
     Screen("home", "", home.show, label="Home"),
+    Screen("namespaces", "/namespaces", tables.show_root, label="Tables"),
+    Screen("namespace", "/namespaces/{namespace}", tables.show_namespace),
+    Screen("table", "/tables/{table}", tables.show_table),
+    Screen("rows", "/tables/{table}/rows", rows.show),
+    Screen("value", "/tables/{table}/values/{column}", rows.show_value),
+    Screen("search", "/search", search.show, label="Search"),
+    Screen("drops", "/drops", keeping.show_drops, label="Drops"),
+    Screen("kept", "/kept", keeping.show_kept, label="Pins and intents"),
+    Screen("grants", "/grants", grants.show, label="Grants and keys"),
+    Screen("undrop", "/tables/{table}/undrop", changes.ask_undrop, changes.undrop),
+    Screen("tag", "/tables/{table}/tag", changes.ask_tag, changes.tag),
+    Screen("drop", "/tables/{table}/drop", changes.ask_drop, changes.drop),
+    Screen("pin", "/pin", changes.ask_pin, changes.pin),
+    Screen("unpin", "/unpin", changes.ask_unpin, changes.unpin),
     Screen("sign-in", "/sign-in", sign_in.show, sign_in.sign_in, open=True),
     Screen("sign-out", "/sign-out", sign_in.show, sign_in.sign_out, open=True),
 )

@@ -5,3 +5,9 @@
 document.querySelectorAll("time[datetime]").forEach((time) => {
   time.title = new Date(time.dateTime).toLocaleString();
 });
+
+// A slider tells its value while it is moved.
+document.addEventListener("input", (event) => {
+  const shown = event.target.type === "range" && event.target.parentElement.querySelector("output");
+  if (shown) shown.textContent = Number(event.target.value).toLocaleString("en");
+});

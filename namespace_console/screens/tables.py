@@ -1,0 +1,52 @@
+"""Namespaces and tables: what is in them, and what the catalog tells of each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from namespace_client.names import Name
+from namespace_client.table_overview import table_overview
+from namespace_console.visits import Shown, Visit
+from table_data.batch_operations import DELIMITER, TableId
+
+PAGE: Final = 100
+"""Namespaces, and tables, of one page."""
+
+
+def named(visit: Visit, parameter: str = "table") -> TableId:
+    """The table or namespace that the path of a page names."""
+    return tuple(visit.path[parameter].split(DELIMITER))
+
+
+def show_table(visit: Visit) -> Shown:
+    """A table: nine requests, and one for each namespace above it."""
+    table_id = named(visit)
+    branch, version = visit.text("branch"), visit.number("version")
+    found = table_overview(visit.catalog.access, table_id, visit.version, at=visit.at, branch=branch, version=version)
+    return visit.page("table.html", f"Table {Name(table_id)}", table=found, wanted_version=version)
+
+
+def show_root(visit: Visit) -> Shown:
+    """The namespaces and tables at the root: three requests, as many as there may be."""
+    return _namespace(visit, ())
+
+
+def show_namespace(visit: Visit) -> Shown:
+    """The namespaces and tables in one: four requests, as many as there may be."""
+    return _namespace(visit, named(visit, "namespace"))
+
+
+def _namespace(visit: Visit, path: TableId) -> Shown:
+    access, at = visit.catalog.access, visit.version
+    properties: dict[str, str] = {}
+    if path:
+        properties = dict(access.read("describe_namespace", {"id": list(path)}, at=at).get("properties") or {})
+    pages: dict[str, object] = {}
+    for operation, field in (("list_namespaces", "namespaces"), ("list_tables", "tables")):
+        after = visit.text(f"{field}_after")
+        request = {"id": list(path), "limit": PAGE, **({} if after is None else {"page_token": after})}
+        answer = access.read(operation, request, at=at)
+        pages[field] = [Name((*path, name)) for name in answer.get(field) or ()]
+        pages[f"more_{field}"] = answer.get("page_token")
+    title = f"Namespace {Name(path)}" if path else "Namespaces"
+    return visit.page("namespace.html", title, name=Name(path), properties=properties, **pages)
