@@ -28,8 +28,8 @@ $(STAMP): pyproject.toml client/pyproject.toml requirements.txt scripts/setup.sh
 jar: $(STAMP) ## compile the SQL catalog of Spark; needs a JDK, which is installed where we may
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME && $(PYTHON_) scripts/build_jar.py
 
-demo: $(STAMP) ## publish a real graph atomically, then read it back
-	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) examples/nyc_flights.py
+demo: $(STAMP) ## publish a real graph atomically, then read it back; with KEEP=1 its console is served afterwards
+	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) examples/nyc_flights.py $(if $(KEEP),--serve)
 
 EDGES ?= 200000
 example: $(STAMP) ## ten days of a social graph of EDGES edges, three writers, plots in build/social-graph
@@ -42,6 +42,7 @@ test: $(STAMP) ## all tests but those of test-long, in WORKERS processes (3: eac
 	@scripts/lancedb_node.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/lancedb_before.sh $(PYTHON_) >/dev/null || [ -z "$$CI" ]
 	@scripts/vector_stores.sh $(PYTHON_) >/dev/null || [ -z "$$CI" ]
+	@scripts/chromium.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) -m "not long" --durations=15
 

