@@ -59,7 +59,7 @@ _POLICY: Final = (
 )
 _HEADERS: Final[Sequence[Header]] = (
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),  # of a form on a page with `no-referrer` browsers send `Origin: null`
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-embedder-policy", b"require-corp"),

@@ -185,7 +185,7 @@ def test_every_answer_has_the_headers_that_keep_others_out(site: Site) -> None:
     for answer in answers:
         assert answer.headers["content-security-policy"] == CSP
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["cross-origin-opener-policy"] == "same-origin"
     assert page.headers["cache-control"] == "no-store"
     assert "immutable" in answers[3].headers["cache-control"]

@@ -1,0 +1,87 @@
+"""The console in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from namespace_console.screens import SCREENS
+from tests.console.browsing import DESK, PHONE, chromium, require_accessible, require_within, sign_in, tab
+from tests.console.conftest import KEY_OF, Site
+
+__all__ = ["chromium"]
+
+ADDRESSES: dict[str, tuple[str, ...]] = {
+    "home": ("",),
+    "sign-in": ("/sign-in",),
+    "sign-out": (),  # is no page
+}
+"""Pages of each screen."""
+PAGES = [page for pages in ADDRESSES.values() for page in pages] + ["/nowhere"]
+
+
+def test_each_screen_is_looked_at() -> None:
+    assert set(ADDRESSES) == {screen.name for screen in SCREENS}
+
+
+def test_every_page_is_accessible_and_complains_of_nothing(chromium: Browser, site: Site) -> None:
+    with tab(chromium, site.url, "bob") as page:
+        for path in PAGES:
+            page.goto(f"/console{path}")
+            require_accessible(page, path)
+            require_within(page, path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_every_page_in_each_scheme_and_size(chromium: Browser, site: Site, scheme: str, size: tuple[int, int]) -> None:
+    for principal in KEY_OF:
+        with tab(chromium, site.url, principal, size, scheme) as page:
+            for path in PAGES:
+                page.goto(f"/console{path}")
+                require_accessible(page, path)
+                require_within(page, path)
+
+
+def test_a_visitor_signs_in_and_out_by_keyboard(chromium: Browser, site: Site) -> None:
+    with tab(chromium, site.url) as page:
+        page.goto("/console")
+        expect(page).to_have_title("Sign in · Lance catalog")
+        assert page.url.endswith("/console/sign-in?next=%2Fconsole")
+        page.keyboard.type(KEY_OF["ann"])  # the field has the focus
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_be_focused()
+        cookies = page.context.cookies()
+        assert {(cookie["httpOnly"], cookie["sameSite"], cookie["path"]) for cookie in cookies} == {
+            (True, "Strict", "/console")
+        }
+        page.get_by_role("button", name="Sign out").click()
+        expect(page).to_have_title("Sign in · Lance catalog")
+        page.goto("/console")
+        expect(page).to_have_title("Sign in · Lance catalog")
+
+
+def test_no_script_is_needed(chromium: Browser, site: Site) -> None:
+    with tab(chromium, site.url, java_script_enabled=False) as page:
+        sign_in(page, "ann")
+        page.goto("/console")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+
+
+def test_a_page_elsewhere_can_do_nothing(chromium: Browser, site: Site) -> None:
+    """Its form is refused, whatever it holds, and the visitor's cookie is not sent along."""
+    form = f'<form method="post" action="{site.url}/console/sign-out"><button>Win</button></form>'
+    with tab(chromium, site.url, "ann") as page:
+        page.route("http://elsewhere.example/", lambda route: route.fulfill(body=form, content_type="text/html"))
+        page.goto("http://elsewhere.example/")
+        with page.expect_response(f"{site.url}/console/sign-out") as refused:
+            page.get_by_role("button").click()
+        assert refused.value.status == 403
+        assert "cookie" not in refused.value.request.all_headers()
+        page.goto("/console")
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
