@@ -1,4 +1,4 @@
-"""Examples: a training set, over both backends, and the search of the demo."""
+"""Examples: a training set and checkpoints of robots, over both backends, and the search of the demo."""
 
 from __future__ import annotations
 
@@ -18,6 +18,22 @@ def test_features_labels_and_embeddings_change_together(scene: Scene, capsys: py
     first, last = capsys.readouterr().out.splitlines()
     assert first.endswith("200 items")
     assert last.endswith("260 items")
+
+
+def test_the_data_of_a_checkpoint_is_recreated(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    target = scene.target if isinstance(scene.target, str) else scene.target.catalog.store.uri
+    example = runpy.run_path(str(REPOSITORY / "examples" / "robot_checkpoints.py"))
+    example["main"](target)
+
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("13 tables; checkpoint-1 is of catalog version ")
+    assert last == "recreated 400 frames of 10 episodes, the same data"
+    # What was trained is a digest of these rows, and of no others.
+    data = {"splits": pa.table({"episode": [1, 2]}), "tasks": pa.table({"id": [1]})}
+    reordered = data | {"splits": pa.table({"episode": [2, 1]})}
+    changed = data | {"tasks": pa.table({"id": [2]})}
+    digests = [example["digest_of"](each) for each in (data, reordered, changed)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.parametrize("scene", ["http"], indirect=True)
