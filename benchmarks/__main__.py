@@ -19,6 +19,7 @@ NAMES = (
     "cold_start",
     "table_reads",
     "queries",
+    "db",
     "under_load",
     "fairness",
     "row_writes",
