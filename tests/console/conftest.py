@@ -31,6 +31,10 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\u
 """A text that would be a script, turns others around, cannot be seen, and is long."""
 
 
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
+"""What begins as an image."""
+
+
 @dataclass
 class Visitor:
     """A browser of somebody."""
@@ -131,6 +135,47 @@ def _fill(catalog: Catalog) -> None:
         tx.create(["hidden", "salaries"], pa.table({"id": [1, 2]}))
     with catalog.begin(message="fewer orders") as tx:
         tx.delete(["shop", "orders"], "id = 1")
+
+
+@pytest.fixture(scope="session")
+def ann(site: Site) -> Visitor:
+    """Ann, on a site with a table that has everything that screens show."""
+    blob = {"lance-encoding:blob": "true"}
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64()),
+            pa.field("words", pa.string()),
+            pa.field("nested", pa.list_(pa.struct([("to", pa.string())]))),
+            pa.field("vector", pa.list_(pa.float32(), 2)),
+            pa.field("picture", pa.large_binary(), metadata=blob),
+            pa.field("page", pa.large_binary(), metadata=blob),
+            pa.field("small", pa.binary()),
+        ]
+    )
+    rows = [
+        {
+            "id": number,
+            "words": f"red fox {number}",
+            "nested": [{"to": HOSTILE}],
+            "vector": [float(number), 1.0],
+            "picture": PNG,
+            "page": b"<html><script>alert(1)</script>",
+            "small": PNG if number % 2 else b"<svg onload='alert(1)'>",
+        }
+        for number in range(60)
+    ]
+    owner = site.owner
+    owner.create_namespace(("shown",), properties={"maintenance.compact": "false", "x": HOSTILE})
+    name = ("shown", "all")
+    owner.create(name, pa.Table.from_pylist(rows, schema=schema), properties={HOSTILE[:60]: HOSTILE})
+    with owner.begin() as tx:
+        tx.create_index(name, "words", "INVERTED")
+    owner.append(name, pa.Table.from_pylist(rows[:2], schema=schema))
+    owner.create_tag(name, "first", version=1)
+    owner.create_branch(name, "dev")
+    odd = '<i>odd & "name'
+    owner.create(("shown", odd), pa.table({HOSTILE[:80]: [1], "c": [HOSTILE]}), message=HOSTILE)
+    return site.visitor("ann")
 
 
 @pytest.fixture

@@ -18,52 +18,10 @@ from namespace_console.application import Console
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
-from tests.console.conftest import HOSTILE, KEY_OF, KEYS, Site, Visitor, text_of
+from tests.console.conftest import HOSTILE, KEY_OF, KEYS, PNG, Site, Visitor, text_of
 from tests.running import serving
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
 ORDERS = "/tables/shop%24orders"
-
-
-@pytest.fixture(scope="module")
-def ann(site: Site) -> Visitor:
-    """Ann, on a site with a table that has everything that screens show."""
-    blob = {"lance-encoding:blob": "true"}
-    schema = pa.schema(
-        [
-            pa.field("id", pa.int64()),
-            pa.field("words", pa.string()),
-            pa.field("nested", pa.list_(pa.struct([("to", pa.string())]))),
-            pa.field("vector", pa.list_(pa.float32(), 2)),
-            pa.field("picture", pa.large_binary(), metadata=blob),
-            pa.field("page", pa.large_binary(), metadata=blob),
-            pa.field("small", pa.binary()),
-        ]
-    )
-    rows = [
-        {
-            "id": number,
-            "words": f"red fox {number}",
-            "nested": [{"to": HOSTILE}],
-            "vector": [float(number), 1.0],
-            "picture": PNG,
-            "page": b"<html><script>alert(1)</script>",
-            "small": PNG if number % 2 else b"<svg onload='alert(1)'>",
-        }
-        for number in range(60)
-    ]
-    owner = site.owner
-    owner.create_namespace(("shown",), properties={"maintenance.compact": "false", "x": HOSTILE})
-    name = ("shown", "all")
-    owner.create(name, pa.Table.from_pylist(rows, schema=schema), properties={HOSTILE[:60]: HOSTILE})
-    with owner.begin() as tx:
-        tx.create_index(name, "words", "INVERTED")
-    owner.append(name, pa.Table.from_pylist(rows[:2], schema=schema))
-    owner.create_tag(name, "first", version=1)
-    owner.create_branch(name, "dev")
-    odd = '<i>odd & "name'
-    owner.create(("shown", odd), pa.table({HOSTILE[:80]: [1], "c": [HOSTILE]}), message=HOSTILE)
-    return site.visitor("ann")
 
 
 SCREENS = {
