@@ -97,6 +97,10 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "prewarm_table_pages": _READ,
     # -- changes of rows; `create_table` and `stage_rows` need what their mode does
     "insert_into_table": _of_table(Privilege.WRITE),
+    # an upload is its principal's; the mode of its parts is judged with each, and when it is completed
+    "create_multipart_write": _of_table(Privilege.WRITE),
+    "complete_multipart_write": _of_table(Privilege.WRITE),
+    "abort_multipart_write": _of_table(Privilege.WRITE),
     "merge_insert_into_table": _READ_AND_WRITE,
     "update_table": _READ_AND_WRITE,
     "delete_from_table": _READ_AND_WRITE,

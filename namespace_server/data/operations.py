@@ -29,6 +29,7 @@ from table_data.errors import BaseVersionGone, ClientError, InvalidCall, Version
 from table_data.jobs.job import Job, Staged
 from table_data.requests.table_requests import Insert, ReadRequest, TableRequest
 
+T = TypeVar("T")
 Rows = TypeVar("Rows")
 
 _NO_VERDICT: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.THROTTLING})
@@ -145,6 +146,35 @@ class DataOperations(Generic[Rows]):
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
         async with self._begin(requested, rows, new=new) as change:
             return await change.stage(table)
+
+    async def keep(
+        self,
+        requested: ChangeRequest,
+        table: TableState,
+        rows: Rows,
+        keep: Callable[[Staged], Awaitable[tuple[T, bool]]],
+    ) -> T:
+        """Stage a change, and have `keep` note it for a later commit: what that gives, and whether it noted the change.
+
+        Files that nothing has noted are removed, also where `keep` refuses them. Raises as `stage`, and as `keep`.
+        """
+        async with self._begin(requested, rows) as change:
+            staged = await change.stage(table)
+            try:
+                result, is_noted = await keep(staged)
+            except LanceNamespaceError as error:
+                if is_verdict(error):
+                    await change.discard()
+                raise
+            if not is_noted:
+                await change.discard()
+            return result
+
+    async def commit_staged(
+        self, requested: ChangeRequest, operations: Sequence[StagedOperation], result: Result
+    ) -> Answer:
+        """Commit what was staged before. The files stay where that is rejected. Raises the errors of a batch."""
+        return _answer(requested, await self._tables.commit(operations, await requested.record(result)), result)
 
     async def keep_answer(self, requested: ChangeRequest, result: Result, catalog_version: int) -> Answer:
         """Answer a change that found nothing to do; the answer is recorded if it has an idempotency key."""

@@ -26,6 +26,7 @@ from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.reached_tables import reached_objects
 from namespace_server.directory.model.requests import RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.multipart_uploads import MultipartUploads
 from namespace_server.directory.planning.planner import replay_committed, require_managed
 from namespace_server.directory.reading.adopting_reads import (
     answer_as_of,
@@ -57,6 +58,7 @@ class CatalogTables:
         self._rules = rules
         self.storage_options = dict(storage_options)
         self.local = catalog.store.local
+        self.uploads = MultipartUploads(catalog.store, rules)
 
     def find_table(
         self,

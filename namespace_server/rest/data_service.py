@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
+from namespace_server.data.multipart import MultipartWrites, UploadCatalog, UploadStore
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.reads import (
@@ -30,9 +31,9 @@ from namespace_server.data.reads import (
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.observability.observation import SILENT, Observer, PoolState
 from namespace_server.rest.blob_pieces import PieceSpace
-from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
+from namespace_server.rest.under_way import Asked, UnderWay, Work, taken, while_connected
 from namespace_server.throttling import LimitReached
 from namespace_server.workers.change_pool import ChangePool, Rows
 from namespace_server.workers.process_pool import part_of_one
@@ -42,7 +43,16 @@ from namespace_server.workers.starter import WorkerStarter
 from table_data.batch_operations import StagedOperation, TableState
 from table_data.errors import VersionGone
 from table_data.jobs.job import Job
-from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest, TableRequest
+from table_data.requests.table_requests import (
+    AbortMultipartWrite,
+    BeginMultipartWrite,
+    CompleteMultipartWrite,
+    CreateTable,
+    Insert,
+    ReadChanges,
+    ReadRequest,
+    TableRequest,
+)
 
 T = TypeVar("T")
 
@@ -51,10 +61,6 @@ _FINDING: Final = 32
 
 _WAITING: Final = "max_waiting_work"
 
-_UNWATCHED: Final = 0.1
-"""Seconds after which it is worth while to watch whether the client of a request is there."""
-
-Work = Coroutine[Any, Any, Answer]
 Commit = Callable[[Sequence[StagedOperation], ChangeRecord], Awaitable[CommittedChange]]
 """See `Tables.commit`."""
 
@@ -97,12 +103,12 @@ class TableReading:
     async def rows(self, operation: str, request: ReadRequest) -> AsyncIterator[RowStream]:
         """The rows that a job answers, as `DataService.rows`."""
         async with self._reads.rows(self._job(operation, request), self.table, self._caller.principal) as rows:
-            chunks = _taken(rows.chunks(), self._connection, self._patience)
+            chunks = taken(rows.chunks(), self._connection, self._patience)
             yield RowStream(chunks, self.catalog_version, self.table.version)
 
     def taken(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Pieces of an answer, each of which the client has to take in time."""
-        return _taken(chunks, self._connection, self._patience)
+        return taken(chunks, self._connection, self._patience)
 
     def blob_refusal(self, place: str) -> str | None:
         """As `TableCatalog.blob_refusal`."""
@@ -119,7 +125,7 @@ class DataService:
     begin waits; if too many wait, the next is refused (`LimitReached`, 21).
     """
 
-    def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
+    def __init__(self, catalog: UploadCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
         self._catalog = catalog
         self._limits = limits
         self._space = SpoolSpace(limits.spool)
@@ -146,20 +152,47 @@ class DataService:
         )
         self.pieces = PieceSpace()
         self._finding = _BoundedThreads(_FINDING + limits.waiting)
-        self._under_way = _UnderWay()
-        tables = _Tables(catalog, commit, self._find, self._under_way)
+        self._under_way = UnderWay()
+        tables = _Tables(catalog, commit, self._find, self._finding.run, self._under_way)
         self._operations: DataOperations[Rows] = DataOperations(tables, self._changes)
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
+        self._multipart = MultipartWrites(tables, self._operations)
 
     async def change(self, operation: str, request: TableRequest, receive: Receive, caller: Caller) -> Answer:
         """Commit a change of a table without rows. Under an idempotency key it is made once.
 
-        It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
-        namespace errors of the operation, `ClientDisconnected`.
+        It ends when its client goes away, unless its batch is handed over to be committed already. One that has a key
+        goes on for a minute, and a request that repeats it meanwhile waits for it. Raises the namespace errors of the
+        operation, `ClientDisconnected`.
         """
+
+        def begin() -> Work:
+            self._admit(caller.principal)
+            return self._operations.change(operation, request, caller=caller)
+
+        key = caller.idempotency_key
+        if key is None:
+            return await self._under_way.finish(begin(), receive, caller.principal)
+        asked = Asked((caller.principal, key), (operation, request))
+        return await self._under_way.finish_once(asked, begin, receive, caller.principal)
+
+    async def multipart(
+        self,
+        operation: str,
+        request: BeginMultipartWrite | AbortMultipartWrite | CompleteMultipartWrite,
+        receive: Receive,
+        caller: Caller,
+    ) -> Answer:
+        """Begin, complete or abort an upload of rows in parts. Raises as `change` does."""
         self._admit(caller.principal)
-        work = self._operations.change(operation, request, caller=caller)
+        match operation:
+            case "create_multipart_write":
+                work = self._multipart.begin(cast("BeginMultipartWrite", request), caller=caller)
+            case "complete_multipart_write":
+                work = self._multipart.complete(cast("CompleteMultipartWrite", request), caller=caller)
+            case _:
+                work = self._multipart.abort(cast("AbortMultipartWrite", request), caller=caller)
         return await self._under_way.finish(work, receive, caller.principal)
 
     async def stage(self, operation: str, request: TableRequest, receive: Receive, caller: Caller) -> Answer:
@@ -167,6 +200,11 @@ class DataService:
         self._admit(caller.principal)
         work = self._uploads.stage_change(operation, request, caller=caller)
         return await self._under_way.finish(work, receive, caller.principal)
+
+    async def add_part(self, insert: Insert, upload_id: str, part_id: str, rows: RowsBody, caller: Caller) -> Answer:
+        """Write one part of an upload with the rows of the body, which is digested. Raises as `change_with_rows`."""
+        work = partial(self._multipart.add, insert, upload_id, part_id, caller=caller)
+        return await self._with_rows(work, rows, caller.principal)
 
     async def change_with_rows(
         self,
@@ -211,7 +249,7 @@ class DataService:
         planned = await self._plan(operation, request, at, caller.subject)
         if planned.known is not None:
             return planned.answer(planned.known)
-        async with _while_connected(receive), self._errors(planned):
+        async with while_connected(receive), self._errors(planned):
             return planned.answer(await self._reads.value(planned.job, planned.table, caller.principal))
 
     @asynccontextmanager
@@ -243,10 +281,10 @@ class DataService:
     async def _streamed(
         self, receive: Receive, plan: Callable[[], Awaitable[PlannedRead]], caller: Caller
     ) -> AsyncIterator[RowStream]:
-        async with _while_connected(receive) as connection:
+        async with while_connected(receive) as connection:
             planned = await plan()
             async with self._errors(planned), self._reads.rows(planned.job, planned.table, caller.principal) as rows:
-                chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
+                chunks = taken(rows.chunks(), connection, self._limits.chunk_timeout)
                 yield RowStream(chunks, planned.catalog_version, planned.table.version)
 
     @asynccontextmanager
@@ -263,7 +301,7 @@ class DataService:
 
         Raises the namespace errors of the operation, also those of reads in the block.
         """
-        async with _while_connected(receive) as connection:
+        async with while_connected(receive) as connection:
             planned = await self._plan(operation, request, at, caller.subject)
             async with self._errors(planned):
                 yield TableReading(self._catalog, self._reads, planned, caller, connection, self._limits)
@@ -321,83 +359,21 @@ class DataService:
             return await self._under_way.finish(work_on(rows, body.digest), body.receive, principal)
 
 
-class _UnderWay:
-    """The changes that are under way, and what of them is decided."""
-
-    def __init__(self) -> None:
-        self._changes: dict[asyncio.Task[Any], str | None] = {}
-        self._committing: set[asyncio.Task[Any] | None] = set()
-        self._abandoned: set[asyncio.Task[Any] | None] = set()
-
-    def __len__(self) -> int:
-        return len(self._changes)
-
-    def of(self, principal: str | None) -> int:
-        """The number of changes of a principal that are under way."""
-        return sum(each == principal for each in self._changes.values())
-
-    async def finish(self, work: Work, receive: Receive, principal: str | None) -> Answer:
-        """Do a change, to its end or until its client goes away. A batch that is handed over is not taken back.
-
-        Raises `ClientDisconnected`.
-        """
-        change = asyncio.create_task(work)
-        self._changes[change] = principal
-        change.add_done_callback(self._ended)
-        try:
-            with _watching(receive, partial(self._abandon, change)):
-                return await asyncio.shield(change)
-        except asyncio.CancelledError:
-            if not change.cancelled():
-                self._abandon(change)
-                raise
-            raise ClientDisconnected("expected a client that waits for its answer, found none") from None
-
-    @contextmanager
-    def committing(self) -> Iterator[None]:
-        """Within, a batch of the current change is in other hands."""
-        change = asyncio.current_task()
-        self._committing.add(change)
-        try:
-            yield
-        finally:
-            self._committing.discard(change)
-
-    def check(self) -> None:
-        """Raise `ClientDisconnected` if the client of the current change went away while its batch was committed."""
-        if asyncio.current_task() in self._abandoned:
-            raise ClientDisconnected("expected a client that waits for its answer, found none")
-
-    async def close(self) -> None:
-        """Wait for the end of all changes."""
-        await asyncio.gather(*self._changes, return_exceptions=True)
-
-    def _abandon(self, change: asyncio.Task[Any]) -> None:
-        if change in self._committing:
-            self._abandoned.add(change)
-        else:
-            change.cancel()
-
-    def _ended(self, change: asyncio.Task[Any]) -> None:
-        self._changes.pop(change, None)
-        self._abandoned.discard(change)
-        if not change.cancelled():
-            change.exception()  # asyncio logs errors that are never looked at
-
-
 class _Tables:
     """A catalog as changes use it."""
 
     def __init__(
         self,
-        catalog: TableCatalog,
+        catalog: UploadCatalog,
         commit: Commit,
         find: Callable[[Callable[[], Any]], Awaitable[Any]],
-        under_way: _UnderWay,
+        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]],
+        under_way: UnderWay,
     ) -> None:
         self._catalog = catalog
         self._commit = commit
         self._find = find
+        self._in_thread = in_thread
         self._under_way = under_way
 
     @property
@@ -438,6 +414,10 @@ class _Tables:
         with self._under_way.committing():
             return await self._commit(operations, record)
 
+    async def with_uploads(self, work: Callable[[UploadStore], T]) -> T:
+        done: T = await self._in_thread(partial(work, self._catalog.uploads))
+        return done
+
 
 class _BoundedThreads:
     """Threads that wait for workers, and a bound on what waits for the threads."""
@@ -458,47 +438,3 @@ class _BoundedThreads:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
-
-
-@asynccontextmanager
-async def _while_connected(receive: Receive) -> AsyncIterator[asyncio.Timeout]:
-    """End the block when the client goes away, or at the time that the block sets. Raises `ClientDisconnected`."""
-    clock = asyncio.get_running_loop().time
-    try:
-        async with asyncio.timeout(None) as connection:
-            with _watching(receive, lambda: connection.reschedule(clock())):
-                yield connection
-    except TimeoutError:
-        raise ClientDisconnected("expected a client that reads its answer, found none") from None
-
-
-@contextmanager
-def _watching(receive: Receive, gone: Callable[[], None]) -> Iterator[None]:
-    """Call `gone` when the client goes away within the block. What is done in a moment is not watched."""
-    watches: list[asyncio.Task[None]] = []
-
-    def watch() -> None:
-        watches.append(asyncio.create_task(_until_gone(receive)))
-        watches[0].add_done_callback(lambda watch: None if watch.cancelled() else gone())
-
-    timer = asyncio.get_running_loop().call_later(_UNWATCHED, watch)
-    try:
-        yield
-    finally:
-        timer.cancel()
-        for each in watches:
-            each.cancel()
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _taken(chunks: AsyncIterator[bytes], connection: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
-    """Pieces of rows, each of which has to be taken within so many seconds."""
-    loop = asyncio.get_running_loop()
-    async for chunk in chunks:
-        connection.reschedule(loop.time() + seconds)
-        yield chunk
-        connection.reschedule(None)

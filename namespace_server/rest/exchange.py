@@ -285,14 +285,17 @@ class Exchange:
         request = {**parameters, "id": self.place.absolute(await self.route(given)), "metadata": metadata}
         return TableBody(kind.validate_python(request), len(data))
 
-    async def rows(self, query: QueryModel) -> RowsRequest:
+    async def rows(self, query: QueryModel, *, digested: bool = False) -> RowsRequest:
         """A request whose body is an Arrow IPC stream or file, and whose fields are in the query.
+
+        The rows are digested where that is asked for, and where the request has an idempotency key.
 
         Raises `InvalidInputError` (13), `pydantic.ValidationError`.
         """
         check_arrow(self.headers)
         given, parameters = query.parse(self.scope["query_string"])
-        body = RowsBody(self.receive, self.headers, digested=IDEMPOTENCY_KEY in self.headers, upload=self._upload())
+        digested = digested or IDEMPOTENCY_KEY in self.headers
+        body = RowsBody(self.receive, self.headers, digested=digested, upload=self._upload())
         # The parameters have the names and the types of the fields of the request.
         request = cast("TableRequest", {**parameters, "id": self.place.absolute(await self.route(given))})
         return RowsRequest(request, body)

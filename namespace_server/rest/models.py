@@ -141,9 +141,23 @@ class StageRowsQuery(CreateTableQuery, total=False):
 
 
 class InsertQuery(QueryParameters, total=False):
-    """Query parameters of an insert."""
+    """Query parameters of an insert, or of a part of an upload."""
 
     mode: str
+    branch: str
+    upload_id: str
+    upload_part_id: str
+
+
+class AbortMultipartQuery(QueryParameters, total=False):
+    """Query parameters of requests that give an upload up."""
+
+    upload_id: str
+
+
+class CompleteMultipartQuery(AbortMultipartQuery, total=False):
+    """Those of requests that complete one."""
+
     branch: str
 
 

@@ -12,7 +12,8 @@ from namespace_server.answer import Answer
 from namespace_server.attempts import RequestOrigin
 from namespace_server.background.scheduler import Scheduler
 from namespace_server.data.change_request import ChangeRecord
-from namespace_server.data.port import CommittedChange, TableCatalog
+from namespace_server.data.multipart import UploadCatalog
+from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -128,7 +129,7 @@ class CatalogPort(Protocol):
         """Clean up after calls that were committed and answered. Blocking and thread-safe; raises nothing."""
         ...
 
-    def tables(self) -> TableCatalog:
+    def tables(self) -> UploadCatalog:
         """The tables for operations on rows."""
         ...
 

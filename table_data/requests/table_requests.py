@@ -61,6 +61,31 @@ class Insert(TableRequest, total=False):
     mode: StrictStr | None
 
 
+class BeginMultipartWrite(TypedDict, total=False):
+    """The table that rows are uploaded for in parts, and the branch."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
+    id: list[StrictStr] | None
+    branch: StrictStr | None
+
+
+class AbortMultipartWrite(TypedDict, total=False):
+    """The upload that is given up."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+
+    id: list[StrictStr] | None
+    upload_id: Required[StrictStr]
+
+
+class CompleteMultipartWrite(AbortMultipartWrite, total=False):
+    """The upload that is committed; `parts` are the ids of all its parts, in the order of their rows."""
+
+    branch: StrictStr | None
+    parts: list[StrictStr] | None
+
+
 class MergeInsert(TableRequest, total=False):
     """The fields of a merge of rows."""
 

@@ -30,6 +30,7 @@ from namespace_server.directory.model.root_layout import (
     SCAN_STATE,
     STAGING,
     TURN_REQUESTS,
+    UPLOADS,
     is_built_manifest,
     is_bundle,
 )
@@ -44,7 +45,8 @@ _BOOKKEEPING: Final = re.compile(
     rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}"
     rf"|{re.escape(RESTORE_CLAIM)}|{re.escape(BACKUP_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{GC_RUNS}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
-    rf"|{GC_PERIODS}/[0-9]+|{SCAN_STATE}|{TURN_REQUESTS}/{UUID_PATTERN}",
+    rf"|{GC_PERIODS}/[0-9]+|{SCAN_STATE}|{TURN_REQUESTS}/{UUID_PATTERN}"
+    rf"|{UPLOADS}/{UUID_PATTERN}/(?:upload|end|part-{UUID_PATTERN})",
     re.ASCII,
 )
 

@@ -68,6 +68,7 @@ from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.multipart_uploads import find_ended_uploads
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.observability.observation import Progress, no_progress
 
@@ -77,6 +78,7 @@ _TRIES: Final = 60
 """Tries of a commit, each of which loses some twenty races against other writers before it is given up."""
 _PAUSE: Final = 2.0
 """Seconds between two of them, on average."""
+UPLOADED: Final = "of an upload in parts that has ended"
 _PLANS_KEPT: Final = timedelta(days=1)
 """Age from which the plans of earlier runs go that are done. A process that was held as long finds none, and ends."""
 MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value, FileKind.BUNDLE.value})
@@ -329,6 +331,8 @@ class Collector:
             return
         yield from marked.removals()
         yield from find_quarantined(self._store, marked.snapshot, terms.horizon, terms.now)
+        for each in find_ended_uploads(self._store, terms.horizon):
+            yield Removal(each.path, each.size, each.last_modified, UPLOADED)
 
     def _report(self, marked: _Marked, terms: _Terms, superseded: Superseded, newest: CatalogSnapshot) -> GcReport:
         """The report before anything is removed."""

@@ -12,6 +12,7 @@ _staging/gc/<run uuid>/expiring/<uuid>/<former key>   manifests that a run remov
 _staging/gc/periods/<number>                      a server collects in this period
 _staging/gc/locations                             what runs saw at each location (scan state)
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
+_staging/uploads/<uuid>/{upload,end,part-<uuid>}  rows that are uploaded in parts (`multipart_uploads`)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/backup.json                              when the root was last backed up (`backup_note`)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
@@ -35,6 +36,7 @@ QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 TURN_REQUESTS: Final = f"{STAGING}/turns"
+UPLOADS: Final = f"{STAGING}/uploads"
 GC_RUNS: Final = f"{STAGING}/gc"
 GC_PERIODS: Final = f"{GC_RUNS}/periods"
 SCAN_STATE: Final = f"{GC_RUNS}/locations"
@@ -81,6 +83,11 @@ def bundle_key(staged: str) -> str | None:
 def is_bundle(key: str) -> bool:
     """Whether a key is of the form that `bundle_key` gives."""
     return _BUNDLE.fullmatch(key) is not None
+
+
+def upload_key(upload_id: str, name: str) -> str:
+    """The key of the object `name` of the upload with this uuid."""
+    return f"{UPLOADS}/{upload_id}/{name}"
 
 
 def gc_run_key(run: str, name: str) -> str:

@@ -20,7 +20,7 @@ from namespace_server.rest.routing import LANCEDB, Route, Work
 
 _TABLES: Final = b"/v1/table/"
 _CLIENT: Final = b"LanceDB-"
-FEATURES: Final = (b"phalanx-version", b"0.3.0")
+FEATURES: Final = (b"phalanx-version", b"0.5.0")
 """The version of the protocol. It says which requests clients make: 0.2 searches for several vectors, 0.3 trees of text
 queries, 0.4 parallel writes, 0.5 blobs. It announces what works, and nothing else."""
 TRANSLATIONS: Final[Mapping[str, Translation]] = {

@@ -18,8 +18,8 @@ from namespace_server.rest.errors import RouteNotFound, status_of
 
 OUTCOME_UNKNOWN: Final = 520
 """The status of a change whose outcome is unknown, where a repetition would be another change. No client repeats it."""
-_REPEATED_ANEW: Final = frozenset({"insert_into_table", "merge_insert_into_table"})
-"""Changes that are repeated under another request id."""
+_REPEATED_ANEW: Final = frozenset({"insert_into_table", "merge_insert_into_table", "complete_multipart_write"})
+"""Changes that are repeated under another request id, or as another upload."""
 _REPEATED: Final = frozenset({409, 429, 500, 502, 503, 504})
 _MISSING: Final[Mapping[int, tuple[str, ...]]] = {
     ErrorCode.TABLE_NOT_FOUND: ("",),

@@ -78,6 +78,9 @@ TRANSLATIONS: Final = {
         work=RowsChange(MergeInsertQuery),
         answer=lambda merged: {**merged, "num_rows": merged["num_inserted_rows"] + merged["num_updated_rows"]},
     ),
+    "create_multipart_write": Translation(body=present),
+    "complete_multipart_write": Translation(body=present),
+    "abort_multipart_write": Translation(body=present),
     "update_table": Translation(
         body=present, answer=lambda updated: {**updated, "rows_updated": updated["updated_rows"]}, is_keyed=True
     ),

@@ -21,7 +21,9 @@ from namespace_server.rest.handlers import (
     TableRead,
 )
 from namespace_server.rest.models import (
+    AbortMultipartQuery,
     BranchQuery,
+    CompleteMultipartQuery,
     CreateTableQuery,
     DescribeTableQuery,
     FindBlobQuery,
@@ -35,7 +37,9 @@ from namespace_server.rest.models import (
     Paging,
     StageRowsQuery,
 )
+from namespace_server.rest.multipart import MultipartChange, RowsInsert
 from namespace_server.rest.routing import ALL_DIALECTS, Route, get, post
+from table_data.requests.table_requests import AbortMultipartWrite, BeginMultipartWrite, CompleteMultipartWrite
 
 _COMMITTED = ("transaction_id",)
 _DELETED = ("transaction_id", "version")
@@ -79,7 +83,7 @@ OPERATIONS: tuple[Route, ...] = (
     post("batch_commit_tables", "/v1/table/batch-commit", Commit(), fast=True),
     post("batch_create_table_versions", "/v1/table/version/batch-create", Commit(), fast=True),
     # -- changes of rows: they come as an Arrow IPC stream or file, the other fields of these requests in the query
-    post("insert_into_table", "/v1/table/{id}/insert", RowsChange(InsertQuery), fast=True, dialects=ALL_DIALECTS),
+    post("insert_into_table", "/v1/table/{id}/insert", RowsInsert(InsertQuery), fast=True, dialects=ALL_DIALECTS),
     post(
         "merge_insert_into_table",
         "/v1/table/{id}/merge_insert",
@@ -96,6 +100,25 @@ OPERATIONS: tuple[Route, ...] = (
     # Changes of rows for such a batch.
     post("stage_update", "/v1/table/{id}/stage_update", StagedTableChange()),
     post("stage_delete", "/v1/table/{id}/stage_delete", StagedTableChange()),
+    # Rows in parts, each of which is an insert: committed as one version.
+    post(
+        "create_multipart_write",
+        "/v1/table/{id}/multipart_write/create",
+        MultipartChange(BeginMultipartWrite, BranchQuery),
+        dialects=ALL_DIALECTS,
+    ),
+    post(
+        "complete_multipart_write",
+        "/v1/table/{id}/multipart_write/complete",
+        MultipartChange(CompleteMultipartWrite, CompleteMultipartQuery),
+        dialects=ALL_DIALECTS,
+    ),
+    post(
+        "abort_multipart_write",
+        "/v1/table/{id}/multipart_write/abort",
+        MultipartChange(AbortMultipartWrite, AbortMultipartQuery),
+        dialects=ALL_DIALECTS,
+    ),
     # -- reads of rows, and plans of queries
     post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), fast=True, dialects=ALL_DIALECTS),
     post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), fast=True, dialects=ALL_DIALECTS),

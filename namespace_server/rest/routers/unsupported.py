@@ -22,9 +22,6 @@ _OF_TABLES: tuple[tuple[str, str], ...] = (
     ("get_lsm_stats", "get_lsm_stats"),
     ("flush_lsm", "flush_lsm"),
     ("compact_lsm", "compact_lsm"),
-    ("create_multipart_write", "multipart_write/create"),
-    ("complete_multipart_write", "multipart_write/complete"),
-    ("abort_multipart_write", "multipart_write/abort"),
     ("prewarm_table_index", "index/{index_name}/prewarm"),
     ("prewarm_table_pages", "page_cache/prewarm"),
     ("list_table_errors", "errors"),
@@ -35,12 +32,7 @@ _OF_OBJECTS = {
     "function": ("create", "describe", "drop"),
     "secret": ("create", "alter", "describe", "drop"),
 }
-_REFUSED_BY_NAME = frozenset(
-    {
-        *("diff_table_branches", "cherry_pick_table_branch", "clone_table"),
-        *("create_multipart_write", "complete_multipart_write", "abort_multipart_write"),
-    }
-)
+_REFUSED_BY_NAME = frozenset({"diff_table_branches", "cherry_pick_table_branch", "clone_table"})
 """Operations that are refused in one way in all dialects."""
 _JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
 
