@@ -173,13 +173,13 @@ class MultipartWrites(Generic[Rows]):
             PermissionDeniedError: the caller may not write to the table, or not replace its rows (mode `overwrite`).
         """
         with before_commit():
-            _check_id("upload_part_id", part_id)
             with namespace_errors():
                 mode = mode_of(insert.get("mode"), _MODES)
             table, catalog_version = await self._table("insert_into_table", insert, caller, layout=mode == "append")
             if mode == "overwrite" and table.version is not None:
                 require_overwrite(self._tables, caller, table)
             await self._open(upload_id, table, caller)
+            _check_id("upload_part_id", part_id)
             requested = ChangeRequest("insert_into_table", insert, caller)
         keep = partial(self._keep, upload_id, part_id, mode, await digest())
         part = await self._operations.keep(requested, table, rows, keep)
@@ -216,7 +216,6 @@ class MultipartWrites(Generic[Rows]):
             ConcurrentModificationError: another commit is in the way. The rows have to be uploaded anew.
         """
         upload_id = request["upload_id"]
-        _check_id("upload_id", upload_id)
         keyed = replace(caller, idempotency_key=f"multipart-write-{upload_id}")
         requested = ChangeRequest("complete_multipart_write", cast("TableRequest", request), keyed)
         return await self._operations.once(requested, partial(self._complete, requested, request, upload_id))

@@ -109,6 +109,14 @@ class RequestTimeout(LanceNamespaceError):
     status = 408
 
 
+class TimeOver(LanceNamespaceError):
+    """A read did not end in the time that its client gave it (408)."""
+
+    code = ErrorCode.SERVICE_UNAVAILABLE
+    status = 408
+    outcome = NOTHING_DONE
+
+
 class ClientDisconnected(LanceNamespaceError):
     """The client closed the connection before it had sent its request (499 in the access log)."""
 

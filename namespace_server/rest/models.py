@@ -152,7 +152,7 @@ class InsertQuery(QueryParameters, total=False):
 class AbortMultipartQuery(QueryParameters, total=False):
     """Query parameters of requests that give an upload up."""
 
-    upload_id: str
+    upload_id: Required[str]
 
 
 class CompleteMultipartQuery(AbortMultipartQuery, total=False):

@@ -51,7 +51,7 @@ class RowsInsert(RowsChange):
 
 @dataclass(frozen=True, slots=True)
 class MultipartChange:
-    """A request of this `kind` about an upload as a whole. Its fields are in the query, or in a JSON body."""
+    """A request of this `kind` about an upload as a whole, which the query names. Other fields are in a JSON body."""
 
     kind: type[Mapping[str, Any]]
     query: type[QueryParameters]
@@ -64,7 +64,10 @@ class MultipartChange:
             service, caller = exchange.service, exchange.caller
             with before_commit():
                 _refuse_key(exchange)
+                _, named = query.parse(exchange.scope["query_string"])
                 asked = await exchange.table_request(kind, query, optional=True)
+                if asked.request.get("upload_id") != named.get("upload_id"):
+                    raise InvalidInputError("upload_id: expected it in the query, found another one in the body")
             with service.bodies.hold(asked.size):
                 answered = await service.data.multipart(operation, cast("Any", asked.request), exchange.receive, caller)
             return success(service, answered)

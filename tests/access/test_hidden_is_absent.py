@@ -14,6 +14,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from tests.access.conftest import Team
 from tests.access.granting import ADMIN, Caller, granted, put_rows
 from tests.data.arrow import stream
+from tests.rest.promised import PART
 
 ROWS = stream(pa.table({"x": [1, 2, 3]}))
 HIDDEN, ABSENT = "secret", "absent"  # names of one length
@@ -40,6 +41,10 @@ CHANGES: dict[str, Any] = {
     "delete": {"predicate": "x = 1"},
     "restore": {"version": 1},
     "stage?mode=append": ROWS,
+    "multipart_write/create": {},
+    f"multipart_write/complete?upload_id={PART}": {},
+    f"multipart_write/abort?upload_id={PART}": {},
+    f"insert?upload_id={PART}&upload_part_id={PART}": ROWS,
     "create_index": {"column": "x", "index_type": "BTREE"},
     "create_scalar_index": {"column": "x", "index_type": "BTREE"},
     "index/i/drop": {},

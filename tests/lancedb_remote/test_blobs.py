@@ -1,4 +1,4 @@
-"""`fetch_blobs` and `fetch_blob_files` of the remote client, as soon as the server announces them."""
+"""`fetch_blobs` and `fetch_blob_files` of the remote client."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ import pytest
 from lance.blob import blob_array, blob_field
 
 from namespace_client import Catalog
-from namespace_server.rest.dialects import lancedb as dialect
 from tests.running import running
 
 LONG = os.urandom(5_000_000)
 VALUES = [b"short", os.urandom(200_000), LONG, None, b""]
 
 
-def test_the_client_fetches_blobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client asks for them from version 0.5.0 of the protocol on, which is not announced yet: 0.4 is more."""
-    monkeypatch.setattr(dialect, "FEATURES", (b"phalanx-version", b"0.5.0"))
+def test_the_client_fetches_blobs(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), blob_field("b")])
     with running(tmp_path) as url:
         with Catalog.connect(url, namespace="shop") as catalog:

@@ -145,3 +145,15 @@ def test_of_too_few_rows_product_quantization_makes_an_index_over_none_as_locall
         assert table.search(VECTOR).limit(5).to_arrow().num_rows == 5
         table.create_index("vector", config=config)
         assert table.index_stats("vector_idx").num_indexed_rows == 400
+
+
+def test_texts_are_split_as_locally(shop: Shop) -> None:
+    """The client does that itself, by what it is told of the index."""
+    found = []
+    for table in shop.pair():
+        table.create_index("text", config=FTS(with_position=True))
+        found.append(table.tokenize("The puppies are running fast", column="text"))
+        with pytest.raises(Exception, match="nope"):
+            table.tokenize("x", column="nope")
+    assert found[0] == found[1]
+    assert [token.text for token in found[0]] == ["puppi", "run", "fast"]

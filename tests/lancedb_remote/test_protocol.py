@@ -54,7 +54,7 @@ def test_answers_announce_what_works(shop: Shop, http: httpx.Client) -> None:
     table = shop.table(rows(3))
     path = f"/v1/table/{table.name}"
     for answer in (http.get("/v1/table/"), http.post(f"{path}/describe/"), http.get("/v1/namespace/$/table/list")):
-        assert (answer.status_code, answer.headers["phalanx-version"]) == (200, "0.3.0")
+        assert (answer.status_code, answer.headers["phalanx-version"]) == (200, "0.5.0")
     counted = http.post(f"{path}/count_rows/", json={"predicate": None})
     deleted = http.post(f"{path}/delete/", json={"predicate": "id = 1"})
     described = http.post(f"{path}/describe/", json={"version": None})

@@ -22,6 +22,7 @@ BLOBS = stream(
     pa.table([pa.array([1, 2]), pa.array([b"x", b"y"], pa.large_binary())], pa.schema([("a", "int64"), _BLOB]))
 )
 NAMESPACE = "h"
+PART = "0a9b4a53-6f0c-4a7e-9c1e-7d3f4a2b8e10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,12 @@ class Scene:
         self.ask(f"/v1/table/{found}/create_scalar_index", index)
         return found
 
+    def upload(self, table: str) -> str:
+        """The id of an upload of rows for a table, with one part."""
+        begun: str = self.ask(f"/v1/table/{table}/multipart_write/create")["upload_id"]
+        self.ask(f"/v1/table/{table}/insert", MORE, upload_id=begun, upload_part_id=PART)
+        return begun
+
     def staged_version(self, name: str) -> dict[str, Any]:
         """The first version of a declared table, with its manifest staged as stock clients stage one."""
         found = self.declared(name)
@@ -161,6 +168,11 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "RegisterIntent": lambda s, n: Asked(_intent(s.table(n), n)),
     "EndIntent": lambda s, n: (s.ask("/v1/catalog/intents", _intent(s.table(n), n)), Asked({"intent_id": _uuid(n)}))[1],
     "UndropTable": lambda s, n: Asked({}, s.dropped(n)),
+    "CreateMultipartWrite": lambda s, n: Asked(id=s.table(n)),
+    "CompleteMultipartWrite": lambda s, n: Asked(
+        {"parts": [PART]}, f"{NAMESPACE}${n}", {"upload_id": s.upload(s.table(n))}
+    ),
+    "AbortMultipartWrite": lambda s, n: Asked(None, f"{NAMESPACE}${n}", {"upload_id": s.upload(s.table(n))}),
     "CreateTableVersion": lambda s, n: _without_id(s.staged_version(n)),
     "BatchCreateTableVersions": lambda s, n: Asked({"entries": [s.staged_version(n)]}),
     "BatchDeleteTableVersions": lambda s, n: Asked(

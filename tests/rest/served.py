@@ -16,6 +16,7 @@ from namespace_server.rest.handlers import (
     TableRead,
 )
 from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
+from namespace_server.rest.multipart import MultipartChange
 from namespace_server.rest.routers import OPERATIONS
 from namespace_server.rest.routing import Route
 
@@ -72,6 +73,8 @@ def _served(route: Route) -> Served:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
         case StagedTableChange():
             return Served(*named, data=True)
+        case MultipartChange(_, parameters):
+            return Served(*named, parameters=parameters, data=True)
         case SchemaMetadataChange():
             return Served(*named, parameters=BranchQuery, data=True)
     return Served(*named)

@@ -8,6 +8,7 @@
     indices         translations of operations on indices
     listing         lists of the tables of a database
     unserved        what there is none of here
+    time_limits     the time that a client gives a request
     statuses        the HTTP statuses that lancedb's clients understand
 
 `routing.Route.dialects` says which dialects a route has. Its request is translated to that of the published API, its

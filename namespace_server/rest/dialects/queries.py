@@ -129,8 +129,10 @@ def _several(given: object, room: _Room) -> object:
 
 
 TRANSLATIONS: Final = {
-    "query_table": Translation(body=query, is_large=True),
-    "explain_table_query_plan": Translation(body=explained, is_large=True),
-    "analyze_table_query_plan": Translation(body=query, is_large=True),
-    "count_table_rows": Translation(body=present, is_large=True),
+    "query_table": Translation(body=query, is_large=True, is_timed=True),
+    "explain_table_query_plan": Translation(body=explained, is_large=True, is_timed=True),
+    "analyze_table_query_plan": Translation(body=query, is_large=True, is_timed=True),
+    "count_table_rows": Translation(body=present, is_large=True, is_timed=True),
+    "fetch_table_blobs": Translation(body=present),
+    "read_table_blob": Translation(),
 }

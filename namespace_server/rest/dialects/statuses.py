@@ -15,6 +15,7 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from namespace_server.outcomes import NOTHING_DONE, Outcome
 from namespace_server.rest.errors import RouteNotFound, status_of
+from namespace_server.workers.worker_process import WorkTimeout
 
 OUTCOME_UNKNOWN: Final = 520
 """The status of a change whose outcome is unknown, where a repetition would be another change. No client repeats it."""
@@ -44,6 +45,8 @@ def lancedb_status(error: LanceNamespaceError, outcome: Outcome, operation: str)
     """The status that answers an error of an operation."""
     if isinstance(error, RouteNotFound):
         return HTTPStatus.NOT_ACCEPTABLE
+    if isinstance(error, WorkTimeout):  # a repetition would take as long
+        return HTTPStatus.REQUEST_TIMEOUT
     status = status_of(error)
     if status in _REPEATED and outcome != NOTHING_DONE and operation in _REPEATED_ANEW:
         return OUTCOME_UNKNOWN

@@ -14,9 +14,16 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from namespace_server.answer import json_bytes
+from namespace_server.rest.dialects.time_limits import answer_in_time, read_end
 from namespace_server.rest.errors import Header
 from namespace_server.rest.exchange import Exchange
-from namespace_server.rest.header_names import IDEMPOTENCY_KEY, LEAST_VERSION, REQUEST_ID, TABLE_VERSION
+from namespace_server.rest.header_names import (
+    IDEMPOTENCY_KEY,
+    LEAST_VERSION,
+    REQUEST_ID,
+    TABLE_VERSION,
+    TIMEOUT_MILLIS,
+)
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject, check_arrow, check_media_type, decode_object
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.responses import Success
@@ -46,6 +53,7 @@ class Translation:
         work: Work in the place of that of the route.
         is_keyed: Whether the request id is the idempotency key: clients repeat the request under the same one.
         is_large: Whether the body may hold long vectors and filters.
+        is_timed: Whether it is a read that ends when the time is over that its client gives it.
         creates_database: Whether the database may be missing, and is created.
         nothing: The answer where the database is missing; None: an error.
     """
@@ -57,6 +65,7 @@ class Translation:
     work: Work | None = None
     is_keyed: bool = False
     is_large: bool = False
+    is_timed: bool = False
     creates_database: bool = False
     nothing: Mapping[str, object] | None = None
 
@@ -75,7 +84,9 @@ class Translated:
         answer_published = (translation.work or self.work).handler(operation, path)
 
         async def answer(exchange: Exchange) -> Response:
-            scope = exchange.scope
+            scope, end = exchange.scope, None
+            if TIMEOUT_MILLIS in exchange.headers and translation.query is None:  # which has it among the parameters
+                end = read_end(exchange.headers[TIMEOUT_MILLIS], served=translation.is_timed)
             scope["raw_path"] = scope["raw_path"].rstrip(b"/")
             exchange.headers = _headers(exchange.headers, keyed=translation.is_keyed)
             if translation.creates_database:
@@ -86,7 +97,10 @@ class Translated:
             if translation.body is not None:
                 await _translate_body(exchange, translation)
             try:
-                response = await answer_published(exchange)
+                if end is None:
+                    response = await answer_published(exchange)
+                else:
+                    response = await answer_in_time(end, answer_published, exchange)
             except NamespaceNotFoundError:
                 place = exchange.place
                 if translation.nothing is None or exchange.segment.strip("$") or not place.database:

@@ -128,8 +128,8 @@ OPERATIONS: tuple[Route, ...] = (
     # Ours: what changed between two catalog versions, as a stream of Arrow.
     post("read_table_changes", "/v1/table/{id}/changes", ChangesRead()),
     # -- values of columns of blobs: many as rows; one as bytes, of the row with an id or that a filter matches
-    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", ManyBlobs()),
-    get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", OneBlob()),
+    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", ManyBlobs(), dialects=ALL_DIALECTS),
+    get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", OneBlob(), dialects=ALL_DIALECTS),
     get("find_table_blob", "/v1/table/{id}/blob/{column}/bytes", OneBlob(FindBlobQuery)),
     # -- indices of tables
     post("create_table_index", "/v1/table/{id}/create_index", TableChange(_COMMITTED), dialects=ALL_DIALECTS),

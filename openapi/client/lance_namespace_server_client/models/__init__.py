@@ -1,5 +1,6 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .abort_multipart_write_response import AbortMultipartWriteResponse
 from .add_columns_entry import AddColumnsEntry
 from .add_columns_entry_virtual_column import AddColumnsEntryVirtualColumn
 from .adopted_version import AdoptedVersion
@@ -59,8 +60,10 @@ from .commit_table_result import CommitTableResult
 from .commit_transaction_request import CommitTransactionRequest
 from .commit_transaction_request_data_storage_version import CommitTransactionRequestDataStorageVersion
 from .commit_transaction_response import CommitTransactionResponse
+from .complete_multipart_write_request import CompleteMultipartWriteRequest
 from .context import Context
 from .count_table_rows_request import CountTableRowsRequest
+from .create_multipart_write_response import CreateMultipartWriteResponse
 from .create_namespace_request import CreateNamespaceRequest
 from .create_namespace_response import CreateNamespaceResponse
 from .create_table_branch_request import CreateTableBranchRequest
@@ -240,6 +243,7 @@ from .who_am_i_response import WhoAmIResponse
 from .who_am_i_response_means import WhoAmIResponseMeans
 
 __all__ = (
+    "AbortMultipartWriteResponse",
     "AddColumnsEntry",
     "AddColumnsEntryVirtualColumn",
     "AdoptedVersion",
@@ -299,8 +303,10 @@ __all__ = (
     "CommitTransactionRequest",
     "CommitTransactionRequestDataStorageVersion",
     "CommitTransactionResponse",
+    "CompleteMultipartWriteRequest",
     "Context",
     "CountTableRowsRequest",
+    "CreateMultipartWriteResponse",
     "CreateNamespaceRequest",
     "CreateNamespaceResponse",
     "CreateTableBranchRequest",

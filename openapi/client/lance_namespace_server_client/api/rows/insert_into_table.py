@@ -1,6 +1,7 @@
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import httpx
 
@@ -17,6 +18,8 @@ def _get_kwargs(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    upload_id: UUID | Unset = UNSET,
+    upload_part_id: UUID | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -30,6 +33,16 @@ def _get_kwargs(
     params["branch"] = branch
 
     params["mode"] = mode
+
+    json_upload_id: str | Unset = UNSET
+    if not isinstance(upload_id, Unset):
+        json_upload_id = str(upload_id)
+    params["upload_id"] = json_upload_id
+
+    json_upload_part_id: str | Unset = UNSET
+    if not isinstance(upload_part_id, Unset):
+        json_upload_part_id = str(upload_part_id)
+    params["upload_part_id"] = json_upload_part_id
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -80,6 +93,8 @@ def sync_detailed(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    upload_id: UUID | Unset = UNSET,
+    upload_part_id: UUID | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | InsertIntoTableResponse]:
     """Append rows to a table, or replace all its rows.
@@ -89,6 +104,8 @@ def sync_detailed(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        upload_id (UUID | Unset):
+        upload_part_id (UUID | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -106,6 +123,8 @@ def sync_detailed(
         delimiter=delimiter,
         branch=branch,
         mode=mode,
+        upload_id=upload_id,
+        upload_part_id=upload_part_id,
         idempotency_key=idempotency_key,
     )
 
@@ -124,6 +143,8 @@ def sync(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    upload_id: UUID | Unset = UNSET,
+    upload_part_id: UUID | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | InsertIntoTableResponse | None:
     """Append rows to a table, or replace all its rows.
@@ -133,6 +154,8 @@ def sync(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        upload_id (UUID | Unset):
+        upload_part_id (UUID | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -151,6 +174,8 @@ def sync(
         delimiter=delimiter,
         branch=branch,
         mode=mode,
+        upload_id=upload_id,
+        upload_part_id=upload_part_id,
         idempotency_key=idempotency_key,
     ).parsed
 
@@ -163,6 +188,8 @@ async def asyncio_detailed(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    upload_id: UUID | Unset = UNSET,
+    upload_part_id: UUID | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | InsertIntoTableResponse]:
     """Append rows to a table, or replace all its rows.
@@ -172,6 +199,8 @@ async def asyncio_detailed(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        upload_id (UUID | Unset):
+        upload_part_id (UUID | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -189,6 +218,8 @@ async def asyncio_detailed(
         delimiter=delimiter,
         branch=branch,
         mode=mode,
+        upload_id=upload_id,
+        upload_part_id=upload_part_id,
         idempotency_key=idempotency_key,
     )
 
@@ -206,6 +237,8 @@ async def asyncio(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    upload_id: UUID | Unset = UNSET,
+    upload_part_id: UUID | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | InsertIntoTableResponse | None:
     """Append rows to a table, or replace all its rows.
@@ -215,6 +248,8 @@ async def asyncio(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        upload_id (UUID | Unset):
+        upload_part_id (UUID | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -234,6 +269,8 @@ async def asyncio(
             delimiter=delimiter,
             branch=branch,
             mode=mode,
+            upload_id=upload_id,
+            upload_part_id=upload_part_id,
             idempotency_key=idempotency_key,
         )
     ).parsed
