@@ -7,6 +7,7 @@ and answers become bytes.
     dialects        other clients' ways to say the same requests, translated at the router: lancedb's `db://`
     handlers        what routes do with a request, one class for each kind of operation
     blobs           the handlers of values of columns of blobs, and their answers
+    multipart       the handlers of rows that are uploaded in parts
     following       the handler of events: an answer after a wait, or a stream
     auditing        handlers for auditors: the history with origins, refused attempts
     routing         how a route is declared, FastAPI, and the fast path in front of it
@@ -20,6 +21,7 @@ and answers become bytes.
         limits          the bounds that every request is held to
     service         what all routes share: the catalog, threads, the newest snapshot
     data_service    operations on rows, admitted within bounds
+    under_way       work for clients that may go away, and for those that ask again
     blob_pieces     a long value, read as its client takes it
     byte_ranges     ranges of bytes that a request asks for, and conditions on them
     event_streams   what waits for catalog versions, and wakes when there are new ones

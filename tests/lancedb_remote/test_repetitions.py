@@ -182,13 +182,14 @@ def held_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_read_ends_when_its_time_is_over(shop: Shop, held_reads: list[str]) -> None:
     table = shop.table(rows(3))
-    with refused("408", "x-request-timeout-ms"):
+    with refused("timeout"):  # the client looks at its own clock as well
         table.search().limit(3).to_arrow(timeout=timedelta(milliseconds=200))
     until(lambda: held_reads == ["query_table"], 5)
     assert table.search().limit(3).to_arrow(timeout=timedelta(seconds=30)).num_rows == 3
     http = httpx.Client(base_url=shop.url, headers=AGENT)
     with http:
         for path, body in (
+            ("query", {"k": 1, "vector": []}),
             ("count_rows", {"predicate": "id > 1"}),
             ("explain_plan", {"query": {"k": 1, "vector": []}}),
         ):
