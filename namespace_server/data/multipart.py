@@ -58,7 +58,7 @@ _SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class UploadBinding:
     """What an upload is bound to: its principal (None without authentication), and the URI and branch of its table."""
 
     principal: str | None
@@ -77,7 +77,7 @@ class StoredUpload:
         parts: Those that are there, by their ids, in the order of these.
     """
 
-    upload: Upload
+    upload: UploadBinding
     age: timedelta
     end: End | None
     parts: Mapping[str, UploadedPart]
@@ -110,7 +110,7 @@ class UploadStore(Protocol):
     Raises `StorageError`, `StorageUnknown` where something may be written or not, and `CorruptFile`.
     """
 
-    def begin(self, upload: Upload) -> str:
+    def begin(self, upload: UploadBinding) -> str:
         """Write a new upload; its id, which cannot be guessed."""
         ...
 
@@ -155,7 +155,7 @@ class MultipartWrites(Generic[Rows]):
         """Begin an upload of rows for a table or one of its branches. The answer has the `upload_id`."""
         with before_commit():  # nothing is changed that anybody sees
             table, catalog_version = await self._table("create_multipart_write", request, caller)
-            upload = Upload(caller.principal, table.uri, table.branch)
+            upload = UploadBinding(caller.principal, table.uri, table.branch)
             upload_id = await self._tables.with_uploads(lambda store: store.begin(upload))
             return Answer({"upload_id": upload_id}, catalog_version)
 

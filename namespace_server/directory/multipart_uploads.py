@@ -24,7 +24,7 @@ from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageUnkno
 from lance_core.format.decoding import decode_message
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from namespace_server.data.multipart import End, StoredUpload, Upload, UploadedPart
+from namespace_server.data.multipart import End, StoredUpload, UploadBinding, UploadedPart
 from namespace_server.directory.model.requests import RequestRules, location_key
 from namespace_server.directory.model.root_layout import UPLOADS, upload_key
 from table_data.batch_operations import TransactionCommit, operation_json
@@ -41,7 +41,7 @@ class MultipartUploads:
         self._store = store
         self._rules = rules
 
-    def begin(self, upload: Upload) -> str:
+    def begin(self, upload: UploadBinding) -> str:
         """As `UploadStore`."""
         upload_id = str(uuid.uuid4())
         key = location_key(upload.location, self._rules)
@@ -58,7 +58,7 @@ class MultipartUploads:
             return None
         known = _object(meta.path, data)
         location = self._store.object_uri(_text(meta.path, known, "location"))
-        upload = Upload(known.get("principal"), location, known.get("branch"))
+        upload = UploadBinding(known.get("principal"), location, known.get("branch"))
         end = None if ended is None else _end(upload_key(upload_id, _END), ended)
         return StoredUpload(
             upload,

@@ -108,6 +108,13 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert merged["num_updated_rows"] == 310
     assert call("update_table", name, body={"predicate": "a = 7", "updates": [["s", "'x'"]]})["updated_rows"] == 2
     call("delete_from_table", name, body={"predicate": "a >= 290"})
+    begun, part = call("create_multipart_write", name), str(uuid.uuid4())
+    rows_of_part = {"body": stream(ROWS.slice(0, 5)), "upload_part_id": part}
+    call("insert_into_table", name, upload_id=begun["upload_id"], **rows_of_part)
+    whole = call("complete_multipart_write", name, body={"parts": [part]}, upload_id=begun["upload_id"])
+    assert whole["num_inserted_rows"] == 5
+    given_up = call("create_multipart_write", name)
+    call("abort_multipart_write", name, upload_id=given_up["upload_id"])
     staged = call("stage_rows", name, body=stream(ROWS.slice(0, 5)), mode="append")
     committed = call("batch_commit_tables", body={"operations": staged["operations"]})
     assert committed["results"]
@@ -127,7 +134,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     query = {"query": {"k": 5, "vector": {}}}
     assert call("explain_table_query_plan", name, body=query)
     assert call("analyze_table_query_plan", name, body=query["query"])
-    assert call("get_table_stats", name, body={})["num_rows"] == 305
+    assert call("get_table_stats", name, body={})["num_rows"] == 310
 
     call("create_table_scalar_index", name, body={"column": "a", "index_type": "BTREE", "name": "by_a"})
     call("create_table_index", name, body={"column": "s", "index_type": "FTS", "name": "by_s"})
