@@ -33,7 +33,7 @@ from namespace_server.observability.observation import SILENT, Observer, PoolSta
 from namespace_server.rest.blob_pieces import PieceSpace
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
-from namespace_server.rest.under_way import Asked, UnderWay, Work, taken, while_connected
+from namespace_server.rest.under_way import AskedChange, UnderWay, Work, taken, while_connected
 from namespace_server.throttling import LimitReached
 from namespace_server.workers.change_pool import ChangePool, Rows
 from namespace_server.workers.process_pool import part_of_one
@@ -174,7 +174,7 @@ class DataService:
         key = caller.idempotency_key
         if key is None:
             return await self._under_way.finish(begin(), receive, caller.principal)
-        asked = Asked((caller.principal, key), (operation, request))
+        asked = AskedChange((caller.principal, key), (operation, request))
         return await self._under_way.finish_once(asked, begin, receive, caller.principal)
 
     async def multipart(

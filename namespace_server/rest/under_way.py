@@ -26,7 +26,7 @@ Work = Coroutine[Any, Any, Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedChange:
     """What a change is known by that may be asked for again: its `key`, and what is asked for under it."""
 
     key: Hashable
@@ -37,7 +37,7 @@ class Asked:
 class _Repeatable:
     """A change that may be asked for again: what was asked, its task, and the number of clients that wait for it."""
 
-    asked: Asked
+    asked: AskedChange
     task: asyncio.Task[Answer]
     clients: int = 0
 
@@ -81,7 +81,7 @@ class UnderWay:
             raise ClientDisconnected("expected a client that waits for its answer, found none") from None
 
     async def finish_once(
-        self, asked: Asked, begin: Callable[[], Work], receive: Receive, principal: str | None
+        self, asked: AskedChange, begin: Callable[[], Work], receive: Receive, principal: str | None
     ) -> Answer:
         """Do a change that may be asked for again, or wait with others for it if the same is under way.
 

@@ -110,7 +110,7 @@ def test_the_clients_of_one_change(goes: bool) -> None:
 
     async def run() -> None:
         changes = under_way.UnderWay(patience=0.2)
-        asked, begun, cancelled = under_way.Asked("key", "what"), [], []
+        asked, begun, cancelled = under_way.AskedChange("key", "what"), [], []
 
         async def work() -> Any:
             begun.append(1)
@@ -128,7 +128,7 @@ def test_the_clients_of_one_change(goes: bool) -> None:
             await asyncio.sleep(0.05)
             return {"type": "http.disconnect"}
 
-        def ask(receive: Callable[[], Any], what: under_way.Asked = asked) -> asyncio.Task[Any]:
+        def ask(receive: Callable[[], Any], what: under_way.AskedChange = asked) -> asyncio.Task[Any]:
             return asyncio.create_task(changes.finish_once(what, work, receive, "ann"))
 
         first = ask(leaves)
@@ -141,7 +141,7 @@ def test_the_clients_of_one_change(goes: bool) -> None:
             assert await ask(stays) == "answer"
             assert begun == [1, 1]
         else:
-            answers = await asyncio.gather(ask(stays), ask(stays), ask(stays, under_way.Asked("key", "else")))
+            answers = await asyncio.gather(ask(stays), ask(stays), ask(stays, under_way.AskedChange("key", "else")))
             assert answers == ["answer"] * 3
             assert (begun, cancelled) == ([1, 1], [])
         await asyncio.sleep(0.3)
