@@ -60,6 +60,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "batch_delete_table_versions": _Route("POST", "/v1/table/{id}/version/delete"),
     "list_table_versions": _Route("POST", "/v1/table/{id}/version/list", in_query=True),
     "describe_table_version": _Route("POST", "/v1/table/{id}/version/describe"),
+    "list_table_fragments": _Route("GET", "/v1/table/{id}/fragments"),
     "list_table_tags": _Route("POST", "/v1/table/{id}/tags/list", in_query=True),
     "create_table_tag": _Route("POST", "/v1/table/{id}/tags/create"),
     "update_table_tag": _Route("POST", "/v1/table/{id}/tags/update"),

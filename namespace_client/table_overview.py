@@ -24,6 +24,8 @@ from table_data.batch_operations import Json, TableId
 
 VERSIONS: Final = 20
 """Versions that an overview has."""
+FRAGMENTS: Final = 100
+"""Fragments of one page."""
 _POLICIES: Final = ("maintenance.", "gc.")
 _BLOB_MARKS: Final = ((b"lance-encoding:blob", b"true"), (b"ARROW:extension:name", b"lance.blob.v2"))
 
@@ -116,6 +118,62 @@ class FragmentSizes:
             int(lengths["p50"]),
             int(lengths["max"]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentFile:
+    """A data file of a fragment: its path below the table, the columns that it has, and its size if that is stated."""
+
+    path: str
+    columns: tuple[str, ...]
+    bytes: int | None
+
+    @classmethod
+    def of(cls, row: Json) -> FragmentFile:
+        """A file in the list of fragments. Raises `KeyError` or `TypeError` if it is none."""
+        length = row.get("size_bytes")
+        return cls(row["path"], tuple(row["columns"]), None if length is None else int(length))
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentOverview:
+    """A fragment: its id, its rows without deleted ones, how many are deleted, its files, and that of deletions."""
+
+    id: int
+    rows: int
+    deleted_rows: int
+    files: tuple[FragmentFile, ...]
+    deletion_file: str | None
+
+    @classmethod
+    def of(cls, row: Json) -> FragmentOverview:
+        """A row of the list of fragments. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        files = tuple(FragmentFile.of(each) for each in row["files"])
+        deleted = int(row.get("num_deleted_rows") or 0)
+        return cls(int(row["id"]), int(row["num_rows"]), deleted, files, row.get("deletion_file"))
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPage:
+    """Fragments of a version, by their ids.
+
+    Attributes:
+        version: Number of the version of the table.
+        count: How many fragments it has.
+        fragments: Those of the page.
+        next: What the next page is asked for with, None if this is the last.
+    """
+
+    version: int
+    count: int
+    fragments: tuple[FragmentOverview, ...]
+    next: str | None
+
+    @classmethod
+    def of(cls, answer: Json) -> FragmentPage:
+        """The answer of the catalog. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        fragments = tuple(FragmentOverview.of(row) for row in answer["fragments"])
+        return cls(int(answer["version"]), int(answer["num_fragments"]), fragments, answer.get("page_token"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +380,31 @@ def _policy(
             found = dict(access.read("describe_namespace", {"id": list(of)}, at=at).get("properties") or {})
         except CommitRejected:  # a parent that is no namespace of the catalog
             found = {}
+
+
+def fragment_page(
+    access: CatalogAccess,
+    table_id: TableId,
+    at: int | None,
+    *,
+    branch: str | None = None,
+    version: int | None = None,
+    after: str | None = None,
+    limit: int = FRAGMENTS,
+) -> FragmentPage:
+    """One page of the fragments of a version, in one request.
+
+    Args:
+        access: The catalog.
+        table_id: Path of the table.
+        at: Catalog version to read, the newest if None.
+        branch: Name of a branch.
+        version: Number of a version of the table, the newest if None.
+        after: `FragmentPage.next` of the page before.
+        limit: How many at most.
+
+    Raises `NotFound`, `CommitRejected`, `AccessRefused` and `CatalogUnreachable`.
+    """
+    given = {"branch": branch, "version": version, "page_token": after, "limit": limit}
+    request = {"id": list(table_id), **{name: value for name, value in given.items() if value is not None}}
+    return FragmentPage.of(access.read("list_table_fragments", request, at=at))

@@ -24,6 +24,7 @@ SCREENS: Final = (
     Screen("namespaces", "/namespaces", tables.show_root, label="Tables"),
     Screen("namespace", "/namespaces/{namespace}", tables.show_namespace),
     Screen("table", "/tables/{table}", tables.show_table),
+    Screen("fragments", "/tables/{table}/fragments", tables.show_fragments),
     Screen("rows", "/tables/{table}/rows", rows.show),
     Screen("value", "/tables/{table}/values/{column}", rows.show_value),
     Screen("search", "/search", search.show, label="Search"),

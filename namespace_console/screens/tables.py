@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from namespace_client.names import Name
-from namespace_client.table_overview import table_overview
+from namespace_client.table_overview import fragment_page, table_overview
 from namespace_console.visits import Shown, Visit
 from table_data.batch_operations import DELIMITER, TableId
 
@@ -24,6 +24,16 @@ def show_table(visit: Visit) -> Shown:
     branch, version = visit.text("branch"), visit.number("version")
     found = table_overview(visit.catalog.access, table_id, visit.version, at=visit.at, branch=branch, version=version)
     return visit.page("table.html", f"Table {Name(table_id)}", table=found, wanted_version=version)
+
+
+def show_fragments(visit: Visit) -> Shown:
+    """The fragments of a version with their files: two requests."""
+    table_id = named(visit)
+    branch, version, after = visit.text("branch"), visit.number("version"), visit.text("after")
+    page = fragment_page(visit.catalog.access, table_id, visit.version, branch=branch, version=version, after=after)
+    return visit.page(
+        "fragments.html", f"Fragments of {Name(table_id)}", table=Name(table_id), branch=branch, page_of=page
+    )
 
 
 def show_root(visit: Visit) -> Shown:

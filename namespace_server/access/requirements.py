@@ -79,6 +79,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     # -- reads of tables
     "list_table_versions": _READ,
     "describe_table_version": _READ,
+    "list_table_fragments": _READ,
     "list_table_tags": _READ,
     "list_table_branches": _READ,
     "get_table_tag_version": _READ,

@@ -69,6 +69,7 @@ _LONG_READS = frozenset(
         "list_catalog_versions",
         "list_grants",
         "list_audited_versions",
+        "list_table_fragments",
         "list_table_tags",
         "get_table_tag_version",
         "list_table_branches",

@@ -93,6 +93,13 @@ class ListTableVersionsQuery(Paging, total=False):
     descending: Flag
 
 
+class ListFragmentsQuery(Paging, total=False):
+    """Query parameters of the list of a table's fragments: of its newest version, or of another one."""
+
+    version: Annotated[int, BeforeValidator(_parse_integer), Field(ge=0, le=MAX_INT64)]
+    branch: str
+
+
 class DescribeTableQuery(QueryParameters, total=False):
     """Query parameters of the description of a table."""
 

@@ -81,6 +81,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
         (
             "ListTableVersions",
             "DescribeTableVersion",
+            "ListTableFragments",
             "ListTableTags",
             "GetTableTagVersion",
             "ListTableBranches",

@@ -11,6 +11,7 @@ from lance_namespace import DeclareTableRequest
 
 from namespace_client import CommitRejected, InvalidCall, NotFound, TagDescription
 from namespace_client.row_pages import RowQuery, row_page
+from namespace_client.table_overview import fragment_page
 from tests.client.scene import Scene, rows
 
 
@@ -68,6 +69,32 @@ class TestOverviews:
             catalog.show("absent")
         with pytest.raises(CommitRejected):
             catalog.show("t", version=99)
+
+    def test_fragments_are_those_of_pylance(self, scene: Scene) -> None:
+        scene.make("t", *range(25))
+        scene.catalog.delete("t", "id < 3")
+        with scene.catalog.begin() as tx:
+            tx.add_columns("t", {"twice": "id * 2"})
+        access, name = scene.catalog.access, (scene.namespace, "t")
+        first = fragment_page(access, name, None, limit=2)
+        second = fragment_page(access, name, None, limit=2, after=first.next)
+        found = [*first.fragments, *second.fragments]
+        dataset = scene.open()
+        expected = dataset.get_fragments()
+        assert (first.version, first.count, second.next) == (dataset.version, len(expected), None)
+        assert [(each.id, each.rows, each.deleted_rows) for each in found] == [
+            (each.fragment_id, each.count_rows(), each.num_deletions) for each in expected
+        ]
+        assert [[(file.path, file.bytes) for file in each.files] for each in found] == [
+            [(f"data/{file.path}", file.file_size_bytes) for file in each.data_files()] for each in expected
+        ]
+        assert [file.columns for file in found[0].files] == [("id", "v"), ("twice",)]
+        deletions = expected[0].deletion_file()
+        assert deletions is not None
+        assert deletions.endswith(found[0].deletion_file or "nothing")
+        assert fragment_page(access, name, None, version=1).count == 1
+        with pytest.raises(NotFound):
+            fragment_page(access, name, None, version=99)
 
     def test_a_declared_table_has_no_version(self, scene: Scene) -> None:
         scene.stock().declare_table(DeclareTableRequest(id=[scene.namespace, "declared"]))

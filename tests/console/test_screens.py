@@ -28,6 +28,7 @@ SCREENS = {
     "/namespaces": 3,
     "/namespaces/shown": 4,
     "/tables/shown%24all": 9,
+    "/tables/shown%24all/fragments": 2,
     "/tables/shown%24all/rows": 5,
     "/tables/shown%24all/rows?like=3&vector=vector": 6,
     "/tables/shown%24all/rows?text=fox": 5,
@@ -79,7 +80,18 @@ def eve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
 
 class TestGrants:
     @pytest.mark.parametrize(
-        "page", ["", "/rows", "/rows?filter=id%3D1", "/values/b?row=0", "/tag", "/drop", "/undrop?tombstone=x", "?at=3"]
+        "page",
+        [
+            "",
+            "/fragments",
+            "/rows",
+            "/rows?filter=id%3D1",
+            "/values/b?row=0",
+            "/tag",
+            "/drop",
+            "/undrop?tombstone=x",
+            "?at=3",
+        ],
     )
     def test_what_is_hidden_is_answered_as_what_is_not_there(self, eve: Visitor, page: str) -> None:
         hidden, absent = eve.get(f"/tables/shop%24secret{page}"), eve.get(f"/tables/shop%24absent{page}")
@@ -119,6 +131,13 @@ class TestTables:
         ):
             assert expected in shown, expected
         assert "version 3" not in ann.text("/tables/shown%24all?version=1").lower().split("versions")[0]
+
+    def test_fragments_have_their_files(self, ann: Visitor) -> None:
+        shown = ann.text("/tables/shown%24all/fragments")
+        assert "2 fragments of version 3" in shown
+        assert shown.count(".lance") == 2
+        assert "1 fragment of version 1" in ann.text("/tables/shown%24all/fragments?version=1")
+        assert ann.get("/tables/shown%24all/fragments?version=99").status_code == 404
 
     def test_a_pinned_page_is_of_its_version_and_so_are_its_links(self, ann: Visitor, site: Site) -> None:
         site.owner.create(("shown", "later"), pa.table({"id": [1]}))

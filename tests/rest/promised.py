@@ -215,6 +215,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "DescribeTable": lambda s, n: Asked({}, s.table(n)),
     "TableExists": lambda s, n: Asked({}, s.table(n)),
     "ListTableVersions": lambda s, n: Asked({}, s.table(n)),
+    "ListTableFragments": lambda s, n: Asked(None, s.table(n), {"version": "1"}),
     "DescribeTableVersion": lambda s, n: Asked({}, s.table(n)),
     "ListTableTags": lambda s, n: Asked({}, s.tagged(n)),
     "GetTableTagVersion": lambda s, n: Asked({"tag": "v"}, s.tagged(n)),

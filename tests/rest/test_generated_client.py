@@ -169,6 +169,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     versions = call("list_table_versions", name)["versions"]
     assert len(versions) >= restored.get("version", 1)
     assert call("describe_table_version", name, body={"version": 2})["version"]["version"] == 2
+    assert call("list_table_fragments", name, version=2)["fragments"][0]["files"][0]["columns"]
     call("batch_delete_table_versions", name, body={"ranges": [{"start_version": 2, "end_version": 3}]})
     transaction = committed["transaction_id"]
     assert call("describe_transaction", transaction, body={})["status"]

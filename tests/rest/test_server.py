@@ -522,6 +522,7 @@ def exercise(call: Recorder, url: str) -> None:
     call("DescribeTable", {"load_detailed_metadata": True, "check_declared": True, "with_table_uri": True}, id="ws$a")
     call("ListTableVersions", query="?limit=1&descending=true", id="ws$a")
     call("DescribeTableVersion", {"version": 1}, id="ws$a")
+    call("ListTableFragments", id="ws$a", query="?limit=1")
     call(
         "BatchCommitTables",
         {

@@ -95,6 +95,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "list_intents": frozenset({"context", "identity"}),
     "list_namespaces": frozenset({"context", "id", "identity", "limit", "page_token"}),
     "list_table_branches": frozenset({"context", "id", "identity", "limit", "page_token"}),
+    "list_table_fragments": frozenset({"branch", "context", "id", "identity", "limit", "page_token", "version"}),
     "list_table_tags": frozenset({"context", "id", "identity", "limit", "page_token"}),
     "list_table_versions": frozenset({"branch", "context", "descending", "id", "identity", "limit", "page_token"}),
     "list_tables": frozenset({"context", "id", "identity", "include_declared", "limit", "page_token"}),

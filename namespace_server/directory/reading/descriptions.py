@@ -29,7 +29,7 @@ from namespace_server.directory.model.persistent.name_index import words_of
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
-from namespace_server.directory.reading import events, references, table_versions, transactions
+from namespace_server.directory.reading import events, fragments, references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import lance_schema_json, schema_json
 from namespace_server.directory.reading.grants import check_privilege, list_grants
 from namespace_server.directory.reading.read_context import ReadContext
@@ -385,6 +385,7 @@ READS: Mapping[str, Read] = {
     "describe_table_in_lance_types": describe_table_in_lance_types,
     "list_table_versions": table_versions.list_table_versions,
     "describe_table_version": table_versions.describe_table_version,
+    "list_table_fragments": fragments.list_table_fragments,
     "list_table_tags": references.list_table_tags,
     "get_table_tag_version": references.get_table_tag_version,
     "list_table_branches": references.list_table_branches,

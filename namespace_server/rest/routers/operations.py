@@ -30,6 +30,7 @@ from namespace_server.rest.models import (
     FindTablesQuery,
     GrantsQuery,
     InsertQuery,
+    ListFragmentsQuery,
     ListTablesQuery,
     ListTableVersionsQuery,
     MergeInsertQuery,
@@ -76,6 +77,8 @@ OPERATIONS: tuple[Route, ...] = (
         dialects=ALL_DIALECTS,
     ),
     post("describe_table_version", "/v1/table/{id}/version/describe", Read(body=True), fast=True),
+    # Ours: the fragments of a version with their files.
+    get("list_table_fragments", "/v1/table/{id}/fragments", Read(query=ListFragmentsQuery)),
     post("create_table_version", "/v1/table/{id}/version/create", Commit(), fast=True),
     post("batch_delete_table_versions", "/v1/table/{id}/version/delete", Commit()),
     # -- changes of many tables, all or nothing

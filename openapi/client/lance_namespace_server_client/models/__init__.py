@@ -81,6 +81,7 @@ from .create_table_version_request_metadata import CreateTableVersionRequestMeta
 from .create_table_version_response import CreateTableVersionResponse
 from .cursor import Cursor
 from .cursor_response import CursorResponse
+from .data_file import DataFile
 from .declare_table_request import DeclareTableRequest
 from .declare_table_response import DeclareTableResponse
 from .delete_cursor_request import DeleteCursorRequest
@@ -125,6 +126,7 @@ from .failed_operation import FailedOperation
 from .failed_operation_kind import FailedOperationKind
 from .fetch_table_blobs_request import FetchTableBlobsRequest
 from .find_tables_response import FindTablesResponse
+from .fragment import Fragment
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
 from .fts_query import FtsQuery
@@ -164,6 +166,7 @@ from .list_namespaces_response import ListNamespacesResponse
 from .list_refused_attempts_response import ListRefusedAttemptsResponse
 from .list_table_branches_response import ListTableBranchesResponse
 from .list_table_branches_response_branches import ListTableBranchesResponseBranches
+from .list_table_fragments_response import ListTableFragmentsResponse
 from .list_table_indices_request import ListTableIndicesRequest
 from .list_table_indices_response import ListTableIndicesResponse
 from .list_table_tags_response import ListTableTagsResponse
@@ -324,6 +327,7 @@ __all__ = (
     "CreateTableVersionResponse",
     "Cursor",
     "CursorResponse",
+    "DataFile",
     "DeclareTableRequest",
     "DeclareTableResponse",
     "DeleteCursorRequest",
@@ -368,6 +372,7 @@ __all__ = (
     "FailedOperationKind",
     "FetchTableBlobsRequest",
     "FindTablesResponse",
+    "Fragment",
     "FragmentStats",
     "FragmentSummary",
     "FtsQuery",
@@ -407,6 +412,7 @@ __all__ = (
     "ListRefusedAttemptsResponse",
     "ListTableBranchesResponse",
     "ListTableBranchesResponseBranches",
+    "ListTableFragmentsResponse",
     "ListTableIndicesRequest",
     "ListTableIndicesResponse",
     "ListTableTagsResponse",
