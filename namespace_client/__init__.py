@@ -9,6 +9,8 @@ torch_data          rows of several tables for PyTorch, at one catalog version
 catalog             `Catalog`: connections, transactions, retries of whole blocks
 past                what a catalog did and how its server is: history, log, refused attempts, health
 changes             changes of namespaces, tables, tags and branches outside of a transaction
+differences         what differs between two catalog versions
+log                 the log of a catalog: a line for each batch
 events              the events of the catalog, and cursors that move behind them
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
 row_pages           pages of rows as one looks at them, and searches
@@ -30,7 +32,6 @@ connections         the address of a catalog, and the credentials of the caller
 routes              the HTTP routes of the operations
 logins              tokens of the user by server, got by the device grant, renewed and kept
 wire                request and response types, and the exceptions for error responses
-log                 the log of a catalog: a line for each batch
 history             the versions of the catalog, and what made them
 audit               what a server has refused
 grants              who may do what: grants, grantees, objects

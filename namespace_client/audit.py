@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from namespace_client.display import html_table, text_table, when
+from namespace_client.explanations import explain
 from namespace_client.names import Name
 from table_data.batch_operations import Json
 
@@ -15,6 +16,33 @@ _HEADERS: Final = ("time", "principal", "client", "action", "objects", "decision
 _SHOWN: Final = 3
 _WIDEST: Final = 60
 """Characters of a name in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedOperation:
+    """An operation of a refused batch that could not be carried out.
+
+    Attributes:
+        operation: Its name.
+        name: Path of the table.
+        branch: Name of the branch, None for the main branch.
+        expected: Version of the table that it was built on.
+        found: Version that the catalog found.
+        kind: `retryable`, or `incompatible` where the same batch can never be committed.
+    """
+
+    operation: str
+    name: Name
+    branch: str | None
+    expected: int | None
+    found: int | None
+    kind: str | None
+
+    @classmethod
+    def of(cls, row: Json) -> FailedOperation:
+        """A failure of a line. Raises `KeyError` or `TypeError` if it is none."""
+        numbers = (row.get("expected"), row.get("found"))
+        return cls(row.get("operation") or "operation", Name(row["id"]), row.get("branch"), *numbers, row.get("kind"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +60,8 @@ class RefusedAttempt:
         client: Address of the client.
         objects: Paths of the namespaces and tables that it was about.
         reasons: Why, in words: checks that were not passed, or the error.
+        failures: The operations of a batch that could not be carried out, with what they expected and what was found.
+        transaction_id: Id of the batch, by which the history tells whether one of unknown outcome was committed.
         request_id: The `X-Request-Id` of the answer.
         row: The line as it was recorded.
     """
@@ -45,8 +75,18 @@ class RefusedAttempt:
     client: str | None
     objects: tuple[Name, ...]
     reasons: tuple[str, ...]
+    failures: tuple[FailedOperation, ...]
+    transaction_id: str | None
     request_id: str | None
     row: Mapping[str, Any]
+
+    @property
+    def advice(self) -> str:
+        """What its sender can do."""
+        if any(each.kind == "incompatible" for each in self.failures):
+            return "The same batch can never be committed: look what the other one did before computing it anew."
+        code = self.row.get("code")
+        return explain("", code if isinstance(code, int) else None, self.decision).advice
 
     @classmethod
     def of(cls, row: Json) -> RefusedAttempt:
@@ -61,6 +101,8 @@ class RefusedAttempt:
             row.get("client"),
             tuple(Name(each["id"]) for each in row.get("objects") or ()),
             tuple(_reasons(row)) or _without_words(row),
+            tuple(FailedOperation.of(each) for each in row.get("failures") or ()),
+            row.get("transaction_id"),
             row.get("request_id"),
             row,
         )

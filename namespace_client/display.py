@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
-_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+from lance_core.amounts import counted
+
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 """Categories of characters that cannot be seen, or that change how those around them are seen."""
 _PERIODS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -30,7 +31,7 @@ def ago(seconds: float) -> str:
     for length, unit in _PERIODS:
         count = int(seconds // length)
         if count >= 1:
-            return f"{count} {unit}{'' if count == 1 else 's'}"
+            return counted(count, unit)
     return "0 seconds"
 
 
@@ -44,16 +45,6 @@ def number(value: float | None) -> str:
 def signed(value: int | None) -> str:
     """A difference with its sign, empty for None."""
     return "" if value is None else f"{value:+,}"
-
-
-def size(value: int | None) -> str:
-    """A number of bytes in units of 1,024, empty for None: `12.3 MiB`."""
-    if value is None:
-        return ""
-    amount, unit = float(value), 0
-    while abs(amount) >= 1_000 and unit + 1 < len(_UNITS):
-        amount, unit = amount / 1_024, unit + 1
-    return f"{value:,} bytes" if unit == 0 else f"{amount:.3g} {_UNITS[unit]}"
 
 
 def visible(text: str, *, lines: bool = False) -> str:

@@ -111,8 +111,8 @@ def read_health(exposition: str, now: float | None = None) -> ServerHealth:
     committed = _buckets(samples, "batch_seconds_bucket", {"outcome": "committed"})
     flips = _buckets(samples, "step_seconds_bucket", {"step": "flip"})
     return ServerHealth(
-        entries.get("namespaces", 0),
-        entries.get("tables", 0),
+        entries.get("namespace", 0),
+        entries.get("table", 0),
         batches,
         _quantile(committed, _MEDIAN),
         _quantile(committed, _TAIL),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from namespace_client.display import html_table, number, signed, text_table, visible, when
+from namespace_client.events import CatalogEvent
 from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion, HistoryFilter
 from namespace_client.names import Name
 
@@ -117,6 +118,16 @@ def entries_of(version: CatalogVersion) -> Iterator[LogEntry]:
     if not version.batches:
         kind = "unmanaged" if version.unmanaged else "adopted" if version.adopted else "housekeeping"
         yield LogEntry(version.version, version.committed_at, kind, None, version.adopted, len(version.adopted))
+
+
+def entries_of_event(event: CatalogEvent) -> list[LogEntry]:
+    """The lines of an event, the last batch first; none for what its reader may not see."""
+    if event.kind == "hidden":
+        return []
+    version = CatalogVersion(
+        event.version, event.committed_at, event.batches, event.adopted, unmanaged=event.kind == "unmanaged"
+    )
+    return list(entries_of(version))
 
 
 def read_log(

@@ -7,8 +7,10 @@ from itertools import islice
 from typing import Final
 
 from namespace_client.audit import RefusedAttempts
+from namespace_client.differences import CatalogDiff, compare
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.events import CatalogEvent
 from namespace_client.grant_changes import CatalogGrants
 from namespace_client.health import ServerHealth, read_health
 from namespace_client.history import CatalogHistory, HistoryFilter
@@ -135,6 +137,59 @@ class CatalogPast(CatalogGrants):
             within=within,
             housekeeping=housekeeping,
         )
+
+    def diff(
+        self, before: int, after: int, *, skip: int = 0, limit: int | None = None, within: int | None = None
+    ) -> CatalogDiff:
+        """What differs between two catalog versions: tables, their versions, rows and columns.
+
+        The cost follows from what changed between them.
+
+        Args:
+            before: The earlier version.
+            after: The later version.
+            skip: How many of the tables that may differ are left out at the beginning: the `next` of a page before.
+            limit: How many of them are described, all if None.
+            within: How many versions may be between the two, any number if None.
+
+        Raises:
+            InvalidCall: `before` is later than `after`, or there are more versions between them than `within`.
+            EventsGone: The versions between them are not kept.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        for name, value in (("before", before), ("after", after), ("skip", skip)):
+            require_count(name, value)
+        return compare(self.access, before, after, skip=skip, limit=limit, within=within)
+
+    def event(self, version: int) -> CatalogEvent:
+        """What a catalog version did: its batches, and the versions of tables before and after.
+
+        Raises:
+            NotFound: There is no such version, or it is not kept, or all that it did is hidden from the caller.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        require_count("version", version)
+        found = [] if version == 0 else self.access.events(version - 1, limit=1).events
+        event = CatalogEvent.of(found[0]) if found else None
+        if event is None or event.version != version or event.kind == "hidden":
+            raise NotFound(
+                f"catalog version {version}: expected one that is kept, found none",
+                code=ErrorCode.TABLE_VERSION_NOT_FOUND,
+            )
+        return event
+
+    def maker(self, table: AnyName, version: int, *, branch: str | None = None, within: int = 5_000) -> int | None:
+        """The catalog version that made a version of a table, None if it is not among the newest `within`.
+
+        A version that is named twice, as a table of an earlier one's name has, is the newest of them.
+        """
+        path = self._path(table)
+        picked = HistoryFilter(None, path)
+        for found in picked.matching(islice(self.access.history(page=_PAGE), within)):
+            for change in (*found.adopted, *(each for batch in found.batches for each in batch.changes)):
+                if change.version == version and change.branch == branch and change.change is not None:
+                    return found.version
+        return None
 
     def health(self) -> ServerHealth:
         """How the server is: what it holds, how fast it commits, what is behind, and what to do about it.

@@ -37,6 +37,7 @@ from namespace_console.visits import (
     Shown,
     Visit,
     refusal,
+    told_fragment,
     told_page,
     whole_number,
 )
@@ -215,7 +216,7 @@ class Console:
                     links=Links(self._paths, whole_number("at", query.get("at", ""))),
                     address=request.address,
                     connect=lambda session: _connected(session, transport.another()),
-                    is_fragment=b"hx-request" in request.headers,
+                    is_fragment=request.is_of_script,
                 )
                 shown = screen.show(visit) if screen.change is None or not request.is_change else screen.change(visit)
                 return self._rendered(shown, visit)
@@ -232,6 +233,8 @@ class Console:
         With a link of another site browsers send no cookies: then the page is opened again by a page of this one.
         """
         status = status_of_error(error)
+        if request.is_of_script:
+            return told_fragment(status, explain_error(error))
         if isinstance(error, AccessRefused) and status == _UNAUTHENTICATED and not screen.open:
             if request.session.means is None and request.lacks_cookies_of_a_link:
                 return Page("again.html", "One moment", {"address": request.address})

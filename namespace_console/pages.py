@@ -14,6 +14,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from lance_core.amounts import size
 from namespace_client import display
 from namespace_client.health import seconds
 from namespace_client.names import Name
@@ -47,7 +48,7 @@ def environment() -> Environment:
         "when": when,
         "number": display.number,
         "signed": display.signed,
-        "size": display.size,
+        "size": size,
         "ago": display.ago,
         "seconds": seconds,
     }

@@ -79,6 +79,11 @@ class ConsoleRequest:
         return self.method == "POST"
 
     @property
+    def is_of_script(self) -> bool:
+        """Whether a script of a page asks, for a part of it."""
+        return b"hx-request" in self.headers
+
+    @property
     def lacks_cookies_of_a_link(self) -> bool:
         """Whether its browser keeps the session from a page because a link of another site leads to it."""
         return not self.is_change and self.headers.get(b"sec-fetch-site") in _ELSEWHERE

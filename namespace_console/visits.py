@@ -226,3 +226,8 @@ def refusal(status: int, text: str, advice: str = "") -> Page:
 def told_page(status: int, told: Explanation, title: str | None = None) -> Page:
     """The page of an error."""
     return Page("refusal.html", title or _TITLES.get(status, "This could not be done"), {"told": told}, status)
+
+
+def told_fragment(status: int, told: Explanation) -> Page:
+    """An error as what a script puts into a page."""
+    return Page("refusal_part.html", _TITLES.get(status, "This could not be done"), {"told": told}, status)

@@ -7,6 +7,10 @@ search   tables by parts of their names
 keeping  dropped tables, pins, intents and cursors
 grants   who may do what
 changes  the few changes, each asked about before
+log      the log of the catalog, and what one of its versions did
+diff     what differs between two catalog versions
+events   events as they come
+refused  rejected batches, and what else was refused
 sign_in  who the visitor is
 
 A screen is a function of a `Visit`; its row here gives it a name, a path, and perhaps a place in the navigation.
@@ -16,7 +20,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from namespace_console.screens import changes, grants, home, keeping, rows, search, sign_in, tables
+from namespace_console.screens import (
+    changes,
+    diff,
+    events,
+    grants,
+    home,
+    keeping,
+    log,
+    refused,
+    rows,
+    search,
+    sign_in,
+    tables,
+)
 from namespace_console.visits import Screen
 
 SCREENS: Final = (
@@ -28,6 +45,13 @@ SCREENS: Final = (
     Screen("rows", "/tables/{table}/rows", rows.show),
     Screen("value", "/tables/{table}/values/{column}", rows.show_value),
     Screen("search", "/search", search.show, label="Search"),
+    Screen("log", "/log", log.show, label="Log"),
+    Screen("batch", "/log/{version}", log.batch),
+    Screen("winner", "/winner/{table}/{version}", log.winner),
+    Screen("diff", "/diff", diff.show, label="Diff"),
+    Screen("events", "/events", events.show, label="Events"),
+    Screen("events-news", "/events/after/{since}", events.news),
+    Screen("refused", "/refused", refused.show, label="Rejected"),
     Screen("drops", "/drops", keeping.show_drops, label="Drops"),
     Screen("kept", "/kept", keeping.show_kept, label="Pins and intents"),
     Screen("grants", "/grants", grants.show, label="Grants and keys"),

@@ -65,7 +65,8 @@ class Visitor:
 def text_of(page: str) -> str:
     found = re.search(r"<main.*</main>", page, re.DOTALL)
     assert found
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
+    words = re.sub(r"<[^>]+>", " ", re.sub(r"</?(?:a|bdi|code|strong|time)\b[^>]*>", "", found[0]))
+    return " ".join(unescape(words).split())
 
 
 @dataclass
@@ -109,12 +110,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server with some batches; bob is an auditor, and eve has no grant."""
     root = tmp_path_factory.mktemp("console")
     asked: list[str] = []
+    metrics = ServerMetrics()
     app = create_app(
-        DirectoryNamespace(root=str(root / "catalog"), durability="none"),
+        DirectoryNamespace(root=str(root / "catalog"), durability="none", observer=metrics),
         Authenticator(KEYS, wrong_keys=0),
         attempts=log_in(root / "audit"),
         auditors=["bob"],
-        metrics=ServerMetrics(),
+        metrics=metrics,
     )
     app.mount("console", Counted(asked))
     with serving(app) as url, Catalog.connect(url, api_key=KEY_OF["ann"]) as owner:

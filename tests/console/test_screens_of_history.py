@@ -1,0 +1,177 @@
+"""The screens: what they show to whom, in how many requests, and without scripts."""
+
+from __future__ import annotations
+
+import re
+import time
+from html import unescape
+
+import pyarrow as pa
+import pytest
+
+from namespace_client import CommitConflict
+from tests.console.conftest import SECRETS, Site, text_of
+
+PAGES = {
+    "": 4,
+    "/log": 2,
+    "/log?table=shop.orders": 2,
+    "/log/5": 1,
+    "/diff": 4,
+    "/diff?before=1&after=6": 15,
+    "/events": 2,
+    "/events/after/2": 1,
+    "/refused": 1,
+}
+"""The pages, and how many requests of the API each makes at most."""
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_whole_without_scripts_and_asks_little(site: Site, path: str) -> None:
+    visitor = site.visitor("bob")
+    site.asked.clear()
+    answer = visitor.get(path)
+    assert answer.status_code == 200, text_of(answer.text)
+    assert 0 < len(site.asked) <= PAGES[path], site.asked
+    reads = ("GET /v1/", "GET /metrics", "POST /v1/table/", "POST /v1/catalog/can")
+    assert all(asked.startswith(reads) for asked in site.asked), site.asked
+    assert not SECRETS.search(answer.text)
+    if path != "/events/after/2":
+        assert answer.text.count("<h1>") == 1
+        assert '<html lang="en">' in answer.text
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_texts_of_others_are_shown_as_text(site: Site, path: str) -> None:
+    page = site.visitor("bob").get(path).text
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "\u202e" not in page
+    assert "\u200b" not in page
+    assert "\u0007" not in page
+    assert "x" * 1_000 not in re.sub(r'title="[^"]*"', "", page)
+    if path in {"", "/log", "/events"}:
+        assert unescape(page).count("<script>alert(1)</script>") >= 1
+        assert "\\u202eevil\\x07\\u200b" in page or "…" in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_that_needs_a_sign_in_leads_to_it(site: Site, path: str) -> None:
+    answer = site.visitor().get(path)
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/console/sign-in?next=")
+
+
+def test_home_tells_what_is_there_and_what_was_done(site: Site) -> None:
+    shown = site.visitor("ann").text("")
+    assert re.search(r"\b2 namespaces\b", shown)
+    assert re.search(r"\b3 tables\b", shown)
+    assert "the first orders" in shown
+    assert re.search(r"catalog version \d+ · link to this version", shown)
+    assert "Table versions kept by the catalog" in shown
+
+
+def test_the_log_has_a_line_for_each_batch_with_its_rows(site: Site) -> None:
+    visitor = site.visitor("ann")
+    shown = visitor.text("/log")
+    assert re.search(r"ann the first orders shop\.orders, shop\.people .*\+4", shown)
+    assert re.search(r"ann fewer orders shop\.orders Delete -1", shown)
+    assert shown.index("fewer orders") < shown.index("the first orders")
+    people = visitor.text("/log?table=shop.people")
+    assert "the first orders" in people
+    assert "fewer orders" not in people
+    assert "No batches" in visitor.text("/log?principal=nobody")
+    assert "No batches" in visitor.text("/log?since=2990-01-01T00:00")
+    assert "the first orders" in visitor.text("/log?since=2020-01-01T00:00&until=2990-01-01")
+    assert "No batches" in visitor.text("/log?until=2020-01-01T00:00")
+    assert visitor.get("/log?since=yesterday").status_code == 400
+
+
+def test_the_log_goes_on_below_a_version(site: Site) -> None:
+    visitor = site.visitor("ann")
+    at = newest(site)
+    pinned = visitor.get(f"/log?at={at - 1}")
+    assert f"/console/log/{at - 1}?at={at - 1}" in pinned.text
+    assert f"/console/log/{at}?" not in pinned.text
+    assert "pinned" in text_of(pinned.text)
+    older = visitor.text("/log?below=3")
+    assert "Newest" in older
+    assert "fewer orders" not in older
+
+
+def test_a_version_is_shown_with_its_operations(site: Site) -> None:
+    visitor = site.visitor("ann")
+    version = next(each.version for each in site.owner.log(50) if each.message == "fewer orders")
+    shown = visitor.text(f"/log/{version}")
+    assert "shop.orders main 2 → 3 -1" in shown
+    assert "commit_transaction shop.orders Delete 2 → 3 -1" in shown
+    assert visitor.get("/log/999999").status_code in {400, 404}
+    assert visitor.get("/log/0").status_code == 404
+    assert visitor.get("/log/x").status_code == 400
+    auditor = site.visitor("bob").text(f"/log/{version}?origin=1")
+    assert "client 127.0.0.1" in auditor
+    assert visitor.get(f"/log/{version}?origin=1").status_code == 403
+
+
+def test_differences_of_two_versions(site: Site) -> None:
+    visitor = site.visitor("ann")
+    shown = visitor.text(f"/diff?before=1&after={newest(site)}")
+    assert "added shop.orders none → " in shown
+    assert "added hidden.salaries none → 1" in shown
+    assert visitor.get("/diff?before=5&after=2").status_code == 400
+    assert visitor.get("/diff?before=1&after=99999").status_code in {400, 404}
+
+
+def test_a_rejected_batch_is_shown_with_what_won(site: Site, fresh_name: str) -> None:
+    """Of two transactions on one version the second one loses: expected, found, and the batch that won."""
+    table = ["shop", fresh_name]
+    with site.owner.begin(message="a table to fight about") as tx:
+        tx.create(table, pa.table({"id": [1, 2]}))
+    with pytest.raises(CommitConflict):
+        _lose(site, table)
+    auditor = site.visitor("bob")
+    deadline = time.monotonic() + 30
+    while fresh_name not in (page := auditor.get("/refused").text):
+        assert time.monotonic() < deadline
+    shown = text_of(page)
+    assert re.search(rf"commit_transaction of shop\.{fresh_name}\s?: built on version 1, found 2", shown)
+    [address] = set(re.findall(rf'href="/console(/winner/shop%24{fresh_name}/2)"', page))
+    found = auditor.get(address)
+    assert found.status_code == 303
+    assert "the winner" in auditor.text(found.headers["location"].removeprefix("/console"))
+    assert auditor.get(f"/winner/shop%24{fresh_name}/99").status_code == 404
+    assert site.visitor("ann").get("/refused").status_code == 403
+    assert auditor.get("/refused?decision=other").status_code == 400
+    assert "Nothing was refused" in auditor.text("/refused?name=no.such.table")
+
+
+def test_events_are_followed_from_the_version_that_is_shown(site: Site, fresh_name: str) -> None:
+    visitor = site.visitor("ann")
+    page = visitor.get("/events").text
+    [address] = re.findall(r'hx-get="/console(/events/after/\d+)"', page)
+    assert "fewer orders" in text_of(page)
+    quiet = visitor.get(address, **{"hx-request": "true"})
+    assert quiet.status_code == 200
+    assert len(re.findall("<li", quiet.text)) == 1
+    with site.owner.begin(message=f"news of {fresh_name}") as tx:
+        tx.create(["shop", fresh_name], pa.table({"id": [1]}))
+    news = visitor.get(address, **{"hx-request": "true"}).text
+    assert f"news of {fresh_name}" in news
+    assert re.findall(r'hx-get="/console(/events/after/\d+)"', news) != [address]
+    assert 'hx-get="' not in visitor.get("/events?paused=1").text
+    assert 'hx-get="' not in visitor.get("/events?at=3").text
+    ended = site.visitor().get(address, **{"hx-request": "true"})
+    assert ended.status_code == 401
+    assert "<html" not in ended.text
+    assert "hx-get" not in ended.text
+
+
+def newest(site: Site) -> int:
+    return site.owner.access.state().version
+
+
+def _lose(site: Site, table: list[str]) -> None:
+    with site.owner.begin(message="the loser") as late:
+        late.delete(table, "id = 1")
+        with site.owner.begin(message="the winner") as first:
+            first.delete(table, "id = 1")
