@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 
 from namespace_client import Catalog
 from namespace_client.access import Changed
+from namespace_client.display import visible
 from namespace_client.errors import InvalidCall
 from namespace_mcp.tools.batches import AnyChange, DeleteRows, PreparedChange, RequestedChange, UpdateRows
 from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
-from namespace_mcp.tools.values import visible
 from table_data.batch_operations import Json
 
 _MOST: Final = 100

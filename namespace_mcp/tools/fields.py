@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -63,14 +63,21 @@ def read_version(catalog: Catalog, at: int | None) -> int:
 
 def chosen_version(
     catalog: Catalog, table: TableId, branch: str | None, tag: str | None, version: int | None
-) -> dict[str, object]:
-    """The branch and version of a table that arguments name, as fields of a request. Raises `NotFound`."""
-    if tag is not None:
-        if branch is not None or version is not None:
-            raise InvalidCall(f"{Name(table)}: a tag goes without version and branch")
-        found = catalog.access.tags(table).get(tag)
-        if found is None:
-            raise NotFound(f"{Name(table)} has no tag {tag!r}", code=ErrorCode.TABLE_TAG_NOT_FOUND)
-        branch, version = found.get("branch"), int(found["version"])
-    chosen: dict[str, object] = {} if branch is None else {"branch": branch}
-    return chosen if version is None else chosen | {"version": version}
+) -> tuple[str | None, int | None]:
+    """The branch and version of a table that arguments name. Raises `NotFound`."""
+    if tag is None:
+        return branch, version
+    if branch is not None or version is not None:
+        raise InvalidCall(f"{Name(table)}: a tag goes without version and branch")
+    found = catalog.access.tags(table).get(tag)
+    if found is None:
+        raise NotFound(f"{Name(table)} has no tag {tag!r}", code=ErrorCode.TABLE_TAG_NOT_FOUND)
+    return found.get("branch"), int(found["version"])
+
+
+def chosen_fields(
+    catalog: Catalog, table: TableId, branch: str | None, tag: str | None, version: int | None
+) -> dict[str, Any]:
+    """As `chosen_version`, as fields of a request."""
+    found = zip(("branch", "version"), chosen_version(catalog, table, branch, tag, version), strict=True)
+    return {name: value for name, value in found if value is not None}

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field
 
 from namespace_client import Catalog
+from namespace_client.display import visible
 from namespace_client.errors import InvalidCall
 from namespace_client.names import Name
-from namespace_mcp.tools.fields import At, Branch, TableName, Tag, Version, chosen_version, read_version, table_path
+from namespace_mcp.tools.fields import At, Branch, TableName, Tag, Version, chosen_fields, read_version, table_path
 from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
 from namespace_mcp.tools.values import (
     ARROW_BYTES,
@@ -23,7 +24,6 @@ from namespace_mcp.tools.values import (
     ShortenedValue,
     rows_text,
     take_rows,
-    visible,
 )
 
 _LONGEST: Final = 16 << 10
@@ -166,7 +166,7 @@ def search_text(catalog: Catalog, arguments: SearchText) -> Rows:
 def _rows(catalog: Catalog, arguments: RowsOfTable, request: dict[str, Any]) -> Rows:
     table, at = table_path(arguments.table), read_version(catalog, arguments.at)
     request |= {"k": arguments.limit + 1}  # one more says whether there are more
-    request |= chosen_version(catalog, table, arguments.branch, arguments.tag, arguments.version)
+    request |= chosen_fields(catalog, table, arguments.branch, arguments.tag, arguments.version)
     if arguments.offset:
         request["offset"] = arguments.offset
     if arguments.filter is not None:
@@ -215,7 +215,7 @@ class RowCount(ToolAnswer):
 def count_rows(catalog: Catalog, arguments: CountRows) -> RowCount:
     """The number of rows that match a condition."""
     table, at = table_path(arguments.table), read_version(catalog, arguments.at)
-    request = chosen_version(catalog, table, arguments.branch, arguments.tag, arguments.version)
+    request = chosen_fields(catalog, table, arguments.branch, arguments.tag, arguments.version)
     if arguments.filter is not None:
         request["predicate"] = arguments.filter
     count = catalog.access.table_value("count_table_rows", table, request, at=at)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from itertools import islice
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from lance_core.amounts import counted, size
+from lance_core.amounts import counted
 from namespace_client import Catalog
-from namespace_client.display import when
-from namespace_client.errors import AccessRefused
+from namespace_client.display import size, visible, when_utc
 from namespace_client.history import moment
 from namespace_client.names import Name
+from namespace_client.table_overview import VersionOverview, table_overview
 from namespace_mcp.tools.fields import (
     At,
     Branch,
@@ -29,7 +29,6 @@ from namespace_mcp.tools.fields import (
     table_path,
 )
 from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
-from namespace_mcp.tools.values import visible
 from table_data.batch_operations import DELIMITER
 
 _SHOWN: Final = 20
@@ -46,7 +45,7 @@ class AboutCatalog(ToolAnswer):
     def text(self) -> str:
         """See `ToolAnswer`."""
         caller = "it knows no callers" if self.principal is None else f"the caller is {visible(self.principal)}"
-        return f"catalog version {self.catalog_version} of {when(self.committed_at)}; {caller}"
+        return f"catalog version {self.catalog_version} of {when_utc(self.committed_at)}; {caller}"
 
 
 class NoArguments(Arguments):
@@ -124,6 +123,35 @@ def list_tables(catalog: Catalog, arguments: ListTables) -> NameList:
     return NameList(catalog_version=at, names=found, next_page=token)
 
 
+class FindTables(Arguments):
+    """Words of names."""
+
+    text: Annotated[
+        str, Field(min_length=1, max_length=1024, description="Words, or parts of them, that the whole name has.")
+    ]
+    limit: Limit = 20
+    at: At = None
+
+
+class FoundNames(ToolAnswer):
+    """Names of tables, the best first."""
+
+    names: list[str]
+    more: bool = Field(description="Whether there are more: give further words, or a larger limit.")
+
+    def text(self) -> str:
+        """See `ToolAnswer`."""
+        names = "\n".join(map(visible, self.names)) or "(none)"
+        return f"catalog version {self.catalog_version}\n{names}" + ("\n... and more" if self.more else "")
+
+
+def find_tables(catalog: Catalog, arguments: FindTables) -> FoundNames:
+    """The tables whose names have words."""
+    at = read_version(catalog, arguments.at)
+    found = catalog.access.find_tables(arguments.text, arguments.limit, at=at)
+    return FoundNames(catalog_version=at, names=[str(name) for name in found], more=found.more)
+
+
 def _names(catalog: Catalog, operation: str, field: str, arguments: ListNames) -> NameList:
     at = read_version(catalog, arguments.at)
     above = namespace_path(arguments.namespace)
@@ -151,9 +179,9 @@ class ColumnOfTable(BaseModel):
     """A column of a table."""
 
     name: str
-    type: str
+    type: str = Field(description="As Arrow writes it; `blob` for long values that are read one by one.")
     nullable: bool
-    metadata: dict[str, str] = Field(default_factory=dict)
+    metadata: dict[str, str]
 
 
 class IndexOfTable(BaseModel):
@@ -161,11 +189,9 @@ class IndexOfTable(BaseModel):
 
     name: str
     columns: list[str]
-    kind: str | None = None
-    indexed_rows: int | None = None
-    unindexed_rows: int | None = Field(
-        default=None, description="Rows that a search has to look through without the index."
-    )
+    kind: str
+    indexed_rows: int
+    unindexed_rows: int = Field(description="Rows that a search has to look at one by one.")
 
 
 class VersionOfTable(BaseModel):
@@ -195,19 +221,22 @@ class TableDetails(ToolAnswer):
     """A table at one version."""
 
     table: str
+    readable: bool = Field(description="Whether the caller may read it. If not, all that follows from rows is absent.")
     version: int | None = Field(description="Version of the table; null if it was only declared: it has no rows then.")
-    branch: str | None = None
-    columns: list[ColumnOfTable] = Field(default_factory=list)
-    rows: int | None = None
-    bytes: int | None = None
-    fragments: int | None = None
-    indices: list[IndexOfTable] = Field(default_factory=list)
-    versions: list[VersionOfTable] = Field(default_factory=list, description="The newest versions, newest first.")
-    tags: list[TagOfTable] = Field(default_factory=list)
-    branches: list[BranchOfTable] = Field(default_factory=list)
-    properties: dict[str, str] = Field(default_factory=dict)
+    branch: str | None
+    columns: list[ColumnOfTable]
+    rows: int | None
+    deleted_rows: int | None = Field(description="Rows that are deleted and still have their place.")
+    bytes: int | None
+    fragments: int | None
+    small_fragments: int | None = Field(description="Fragments that a compaction would join.")
+    indices: list[IndexOfTable]
+    versions: list[VersionOfTable] = Field(description="The newest versions, newest first.")
+    tags: list[TagOfTable] = Field(description="Those of now; none where an earlier moment is read.")
+    branches: list[BranchOfTable] = Field(description="As `tags`.")
+    properties: dict[str, str]
     left_out: list[str] = Field(
-        default_factory=list, description=f"Lists that are cut after {_SHOWN} entries: `versions`, `tags`, and so on."
+        description=f"Lists that are cut after {_SHOWN} entries: `versions`, `tags`, and so on."
     )
 
     def text(self) -> str:
@@ -216,9 +245,7 @@ class TableDetails(ToolAnswer):
         lines += [f"  {visible(each.name)}  {each.type}{'' if each.nullable else ' not null'}" for each in self.columns]
         told: dict[str, list[str]] = {
             "indices": [
-                f"{each.name} ({each.kind or 'index'} over {', '.join(each.columns)}"
-                + ("" if not each.unindexed_rows else f", {counted(each.unindexed_rows, 'row')} not indexed")
-                + ")"
+                f"{each.name} ({each.kind} over {', '.join(each.columns)}, {each.unindexed_rows:,} rows not)"
                 for each in self.indices
             ],
             "versions": [str(each.version) for each in self.versions],
@@ -233,103 +260,58 @@ class TableDetails(ToolAnswer):
         return "\n".join(lines)
 
     def _title(self) -> str:
-        place = "" if self.branch is None else f" (branch {visible(self.branch)})"
+        place = visible(self.table) + ("" if self.branch is None else f" (branch {visible(self.branch)})")
         if self.version is None:
-            return f"{visible(self.table)}{place}: declared, without a version"
-        parts = [] if self.rows is None else [counted(self.rows, "row")]
-        if self.bytes is not None and self.fragments is not None:
-            parts.append(f"{size(self.bytes)} in {counted(self.fragments, 'fragment')}")
-        return ", ".join([f"{visible(self.table)}{place}: version {self.version}", *parts])
+            return f"{place}: {'declared, without a version' if self.readable else 'the caller may not read it'}"
+        parts = counted(self.rows, "row"), f"{size(self.bytes)} in {counted(self.fragments, 'fragment')}"
+        return f"{place}: version {self.version}, {', '.join(parts)}"
 
 
 def describe_table(catalog: Catalog, arguments: DescribeTable) -> TableDetails:
     """A table: its schema, size, indices, versions, tags, branches and properties."""
-    access, table = catalog.access, table_path(arguments.table)
-    at = read_version(catalog, arguments.at)
-    chosen = chosen_version(catalog, table, arguments.branch, arguments.tag, arguments.version)
-    asked = {"id": list(table), "load_detailed_metadata": True, "vend_credentials": False} | chosen
-    about = access.read("describe_table", asked, at=at)
-    branch = chosen.get("branch")
-    details = TableDetails(
+    table, at = table_path(arguments.table), read_version(catalog, arguments.at)
+    branch, version = chosen_version(catalog, table, arguments.branch, arguments.tag, arguments.version)
+    told = table_overview(catalog.access, table, at, at=arguments.at, branch=branch, version=version)
+    tags, branches, properties = dict(told.tags or {}), dict(told.branches or {}), dict(told.properties)
+    lists = {"indices": told.indices, "tags": tags, "branches": branches, "properties": properties}
+    left_out = [label for label, entries in lists.items() if len(entries) > _SHOWN]
+    return TableDetails(
         catalog_version=at,
-        table=str(Name(table)),
-        version=about.get("version"),
-        branch=branch if isinstance(branch, str) else None,
-        properties=dict(about.get("properties") or {}),
+        table=str(told.name),
+        readable=told.readable,
+        version=told.version,
+        branch=told.branch,
+        columns=[
+            ColumnOfTable(name=each.name, type=each.type, nullable=each.nullable, metadata=dict(each.metadata))
+            for each in told.columns
+        ],
+        rows=told.rows,
+        deleted_rows=told.deleted_rows,
+        bytes=told.bytes,
+        fragments=None if told.fragments is None else told.fragments.count,
+        small_fragments=None if told.fragments is None else told.fragments.small,
+        indices=[
+            IndexOfTable(
+                name=each.name,
+                columns=list(each.columns),
+                kind=each.kind,
+                indexed_rows=each.rows,
+                unindexed_rows=each.unindexed_rows,
+            )
+            for each in told.indices[:_SHOWN]
+        ],
+        versions=[VersionOfTable(version=each.version, committed_at=each.committed_at) for each in told.versions],
+        tags=[
+            TagOfTable(name=name, version=each.version, branch=each.branch)
+            for name, each in islice(tags.items(), _SHOWN)
+        ],
+        branches=[
+            BranchOfTable(name=name, parent_version=each.parent_version, parent_branch=each.parent_branch)
+            for name, each in islice(branches.items(), _SHOWN)
+        ],
+        properties=dict(islice(properties.items(), _SHOWN)),
+        left_out=left_out + (["versions"] if told.has_more_versions else []),
     )
-    if details.version is None:
-        return details
-    schema = about.get("schema") or {}
-    details.columns = [_column(each) for each in schema.get("fields") or ()]
-    stats = access.table_value("get_table_stats", table, chosen, at=at)
-    details.rows, details.bytes = stats.get("num_rows"), stats.get("total_bytes")
-    details.fragments = (stats.get("fragment_stats") or {}).get("num_fragments")
-    listed = access.table_value("list_table_indices", table, chosen | {"limit": _SHOWN}, at=at)
-    details.indices = [_index(catalog, table, chosen, each, at) for each in listed.get("indexes") or ()]
-    of_branch = {} if branch is None else {"branch": branch}
-    newest = {"id": list(table), "descending": True, "limit": _SHOWN} | of_branch
-    versions = access.read("list_table_versions", newest, at=at)
-    details.versions = [_version(each) for each in versions.get("versions") or ()]
-    tags = access.read("list_table_tags", {"id": list(table), "limit": _SHOWN})
-    details.tags = [
-        TagOfTable(name=name, version=int(tag["version"]), branch=tag.get("branch"))
-        for name, tag in (tags.get("tags") or {}).items()
-    ]
-    branches = access.read("list_table_branches", {"id": list(table), "limit": _SHOWN})
-    details.branches = [
-        BranchOfTable(name=name, parent_version=each.get("parentVersion"), parent_branch=each.get("parentBranch"))
-        for name, each in (branches.get("branches") or {}).items()
-    ]
-    pages = {"indices": listed, "versions": versions, "tags": tags, "branches": branches}
-    details.left_out = [label for label, page in pages.items() if page.get("page_token")]
-    return details
-
-
-def _column(field: Mapping[str, Any]) -> ColumnOfTable:
-    return ColumnOfTable(
-        name=field["name"],
-        type=_type_text(field["type"]),
-        nullable=bool(field.get("nullable", True)),
-        metadata=dict(field.get("metadata") or {}),
-    )
-
-
-def _type_text(described: Mapping[str, Any]) -> str:
-    """A type of the API's schemas as a text: `struct<id: int64, at: timestamp>`."""
-    name, inner = str(described.get("type")), described.get("fields") or ()
-    if name == "struct":
-        fields = ", ".join(f"{each['name']}: {_type_text(each['type'])}" for each in inner)
-        return f"struct<{fields}>"
-    if inner:
-        items = ", ".join(_type_text(each["type"]) for each in inner)
-        length = described.get("length")
-        return f"{name}<{items}>" + ("" if length is None else f"[{length}]")
-    length = described.get("length")
-    if length is not None and name.startswith("decimal"):
-        precision, scale = divmod(int(length), 1000)
-        return f"{name}({precision}, {scale})"
-    return name if length is None else f"{name}[{length}]"
-
-
-def _index(
-    catalog: Catalog, table: Sequence[str], chosen: Mapping[str, object], listed: Mapping[str, Any], at: int
-) -> IndexOfTable:
-    name = str(listed["index_name"])
-    found = IndexOfTable(name=name, columns=list(listed.get("columns") or ()), kind=listed.get("index_type"))
-    try:
-        stats = catalog.access.table_value(
-            "describe_table_index_stats", tuple(table), dict(chosen) | {"index_name": name}, at=at
-        )
-    except AccessRefused:
-        return found
-    found.kind = stats.get("index_type") or found.kind
-    found.indexed_rows, found.unindexed_rows = stats.get("num_indexed_rows"), stats.get("num_unindexed_rows")
-    return found
-
-
-def _version(row: Mapping[str, Any]) -> VersionOfTable:
-    made = row.get("timestamp_millis")
-    return VersionOfTable(version=int(row["version"]), committed_at=moment(made) if made else None)
 
 
 class ListVersions(Arguments):
@@ -351,7 +333,7 @@ class VersionList(ToolAnswer):
 
     def text(self) -> str:
         """See `ToolAnswer`."""
-        lines = [f"{each.version}  {when(each.committed_at)}" for each in self.versions] or ["(none)"]
+        lines = [f"{each.version}  {when_utc(each.committed_at)}" for each in self.versions] or ["(none)"]
         more = [] if self.next_page is None else [f"more: call again with page={self.next_page!r}"]
         return "\n".join([f"catalog version {self.catalog_version}", visible(self.table), *lines, *more])
 
@@ -365,7 +347,10 @@ def list_versions(catalog: Catalog, arguments: ListVersions) -> VersionList:
     return VersionList(
         catalog_version=at,
         table=str(Name(table)),
-        versions=[_version(each) for each in answer.get("versions") or ()],
+        versions=[
+            VersionOfTable(version=each.version, committed_at=each.committed_at)
+            for each in map(VersionOverview.of, answer["versions"])
+        ],
         next_page=answer.get("page_token"),
     )
 
@@ -395,6 +380,14 @@ TABLE_TOOLS: Final = (
         ListTables,
         NameList,
         list_tables,
+    ),
+    Tool(
+        "find_tables",
+        "Find tables",
+        "Tables whose names have all words of a text, in any case and order, in all namespaces: the best first.",
+        FindTables,
+        FoundNames,
+        find_tables,
     ),
     Tool(
         "describe_table",

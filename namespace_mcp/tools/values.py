@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import pyarrow as pa
 from pydantic import BaseModel, Field
 
-from namespace_client.display import text_table
+from namespace_client.display import text_table, visible
 from namespace_client.errors import InvalidCall
 from table_data.values.written import json_column
 
@@ -142,11 +142,6 @@ def _shortened(row: dict[str, Any], place: int, cell: int) -> tuple[dict[str, An
             shown[name] = f"{text[:cell]}…"
             shortened.append(ShortenedValue(row=place, column=name, characters=len(text)))
     return shown, shortened
-
-
-def visible(text: str) -> str:
-    """A text in which control characters, and those that change the direction of others, are written as escapes."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def rows_text(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:

@@ -57,12 +57,14 @@ def test_names_are_listed_page_after_page(admin: Caller) -> None:
     assert found[:3] == ["secret.plans", NAME, "shop.orders"]
     assert admin("list_tables", namespace="shop", recursive=True, limit=2)["names"] == [NAME, "shop.orders"]
     assert admin.refused("list_tables", namespace="absent")["code"] == 1
+    assert admin("find_tables", text="ORD shop")["names"] == ["shop.orders"]
+    assert admin("find_tables", text="o", limit=1)["more"]
 
 
 def test_a_table_is_described(admin: Caller) -> None:
     told = admin("describe_table", table="shop.orders")
     columns = {each["name"]: each["type"] for each in told["columns"]}
-    assert columns == {"id": "int64", "city": "utf8", "note": "utf8", "v": "fixed_size_list<float32>[4]"}
+    assert columns == {"id": "int64", "city": "string", "note": "string", "v": "fixed_size_list<item: float>[4]"}
     assert (told["rows"], told["version"] >= 2) == (100, True)
     [index] = told["indices"]
     assert (index["name"], index["columns"], index["indexed_rows"]) == ("note_idx", ["note"], 100)
@@ -83,7 +85,7 @@ def test_rows_are_queried_page_after_page_at_one_moment(admin: Caller, team: Tea
     second = admin("query_rows", table="shop.orders", limit=100, offset=2, at=first["catalog_version"], **query)
     assert (second["rows"][0]["id"], len(second["rows"]), second["next_offset"]) == (94, 48, None)
     assert second["catalog_version"] == first["catalog_version"]
-    made = admin("catalog_history", table="shop.orders", limit=200)["versions"][-1]["version"]
+    made = admin("catalog_history", table="shop.orders", limit=200)["entries"][-1]["version"]
     for place in ({"version": 1}, {"tag": "kept"}, {"at": made}):
         assert len(admin("query_rows", table="shop.orders", limit=1000, max_bytes=MOST_BYTES, **place)["rows"]) == 100
     assert admin("count_rows", table="shop.orders", filter="id < 7")["rows"] == 7
@@ -129,11 +131,13 @@ def test_hostile_contents_are_data(admin: Caller) -> None:
 
 def test_the_history_says_who_changed_what(admin: Caller) -> None:
     whole = admin("catalog_history", limit=200)
-    messages = [batch["message"] for entry in whole["versions"] for batch in entry["batches"]]
+    messages = [entry["message"] for entry in whole["entries"]]
     assert {"the first batch", HOSTILE} <= set(messages)
     one = admin("catalog_history", limit=1)
     rest = admin("catalog_history", limit=200, before=one["next_before"])
-    assert [one["versions"][0], *rest["versions"]] == whole["versions"]
-    plans = admin("catalog_history", table="secret.plans")["versions"]
-    assert [batch["message"] for entry in plans for batch in entry["batches"]] == ["the first batch"]
-    assert admin("catalog_history", principal="nobody")["versions"] == []
+    assert [one["entries"][0], *rest["entries"]] == whole["entries"]
+    [plans] = admin("catalog_history", table="secret.plans")["entries"]
+    assert (plans["message"], plans["kind"]) == ("the first batch", "batch")
+    assert "secret.plans" in [change["about"] for change in plans["changes"]]
+    assert admin("catalog_history", principal="nobody")["entries"] == []
+    assert admin("catalog_history", since="2999-01-01T00:00:00Z")["entries"] == []
