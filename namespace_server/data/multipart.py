@@ -54,6 +54,7 @@ the rest is for clocks that differ, and for a commit that waits."""
 End = Literal["completed", "aborted"]
 _MODES: Final = ("append", "overwrite")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_PART_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _SHOWN: Final = 80
 
 
@@ -105,7 +106,7 @@ class UploadedPart:
 
 
 class UploadStore(Protocol):
-    """The uploads of a root. Blocking; thread-safe. What it writes is durable. Ids are those of UUIDs.
+    """The uploads of a root. Blocking; thread-safe. What it writes is durable. Ids of uploads are UUIDs.
 
     Raises `StorageError`, `StorageUnknown` where something may be written or not, and `CorruptFile`.
     """
@@ -179,7 +180,10 @@ class MultipartWrites(Generic[Rows]):
             if mode == "overwrite" and table.version is not None:
                 require_overwrite(self._tables, caller, table)
             await self._open(upload_id, table, caller)
-            _check_id("upload_part_id", part_id)
+            if _PART_ID.fullmatch(part_id) is None:
+                raise InvalidInputError(
+                    f"upload_part_id: expected 1 to 64 letters, digits, - and _, found {part_id[:_SHOWN]!r}"
+                )
             requested = ChangeRequest("insert_into_table", insert, caller)
         keep = partial(self._keep, upload_id, part_id, mode, await digest())
         part = await self._operations.keep(requested, table, rows, keep)
@@ -277,7 +281,7 @@ class MultipartWrites(Generic[Rows]):
 
     async def _open(self, upload_id: str, table: TableState, caller: Caller, *, ended: End | None = None) -> None:
         """Raise unless an upload is the caller's, for this table, and open, or has `ended` in this way."""
-        _check_id("upload_id", upload_id)
+        _check_id(upload_id)
         found = await self._tables.with_uploads(lambda store: store.find(upload_id))
         if found is None or found.upload.principal != caller.principal or found.upload.location != table.uri:
             raise _absent(upload_id)
@@ -299,13 +303,15 @@ class PartUnknown(ServiceUnavailableError, OutcomeUnknown):
 def _chosen(parts: Mapping[str, UploadedPart], named: Sequence[str] | None) -> list[UploadedPart]:
     """The parts, in the order in which they are named. Raises InvalidInputError (13) unless each is named once."""
     if named is not None:
-        for place, part_id in enumerate(named):
-            if part_id in named[:place]:
+        once: set[str] = set()
+        for part_id in named:
+            if part_id in once:
                 raise InvalidInputError(f"parts: expected each once, found {part_id[:_SHOWN]!r} twice")
             if part_id not in parts:
                 raise InvalidInputError(f"parts: expected those of this upload, found {part_id[:_SHOWN]!r}")
+            once.add(part_id)
         for part_id in parts:
-            if part_id not in named:
+            if part_id not in once:
                 raise InvalidInputError(f"parts: expected all of this upload, found no {part_id}")
     if not parts:
         raise InvalidInputError("parts: expected at least one, found none")
@@ -316,9 +322,9 @@ def _chosen(parts: Mapping[str, UploadedPart], named: Sequence[str] | None) -> l
     return chosen
 
 
-def _check_id(name: str, text: str) -> None:
-    if _UUID.fullmatch(text) is None:
-        raise InvalidInputError(f"{name}: expected a UUID in lower case, found {text[:_SHOWN]!r}")
+def _check_id(upload_id: str) -> None:
+    if _UUID.fullmatch(upload_id) is None:
+        raise InvalidInputError(f"upload_id: expected a UUID in lower case, found {upload_id[:_SHOWN]!r}")
 
 
 def _require_open(upload_id: str, found: StoredUpload | None) -> None:

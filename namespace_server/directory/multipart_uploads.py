@@ -1,7 +1,7 @@
 """The uploads in parts of a root (`namespace_server.data.multipart`), as objects below `_staging/uploads/`.
 
     <upload uuid>/upload              JSON: the principal, and the location and branch of the table
-    <upload uuid>/part-<part uuid>    JSON: the transaction of a part, and what its request said
+    <upload uuid>/part-<part id>      JSON: the transaction of a part, and what its request said
     <upload uuid>/end                 `completed` or `aborted`
 
 Each is written once, if its key is vacant, and never changed. They are removed as garbage, by their age. An answer that

@@ -287,7 +287,8 @@ def test_requests_that_are_wrong_are_refused_by_name(servers: Servers, upload: U
     refused(http.post(path, params={"upload_id": upload.id}, **body), 400, "upload_part_id")
     refused(http.post(path, params={"upload_part_id": upload.id}, **body), 400, "upload_id")
     refused(http.post(f"{path}?upload%5Fid={upload.id}", **body), 400, "upload_part_id")
-    refused(upload.part(ROWS, "p"), 400, "upload_part_id", "UUID", "'p'")
+    for wrong in ("", "../p", "a b", "x" * 65):
+        refused(upload.part(ROWS, wrong or "\n"), 400, "upload_part_id", "64")
     refused(upload.part(ROWS, mode="create"), 400, "mode")
     refused(upload.part(OTHER_COLUMNS), 400, "b")
     refused(upload.ask("complete", upload_id="../x"), 400, "upload_id", "UUID")

@@ -46,7 +46,7 @@ _BOOKKEEPING: Final = re.compile(
     rf"|{re.escape(RESTORE_CLAIM)}|{re.escape(BACKUP_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{GC_RUNS}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
     rf"|{GC_PERIODS}/[0-9]+|{SCAN_STATE}|{TURN_REQUESTS}/{UUID_PATTERN}"
-    rf"|{UPLOADS}/{UUID_PATTERN}/(?:upload|end|part-{UUID_PATTERN})",
+    rf"|{UPLOADS}/{UUID_PATTERN}/(?:upload|end|part-[A-Za-z0-9_-]{{1,64}})",
     re.ASCII,
 )
 

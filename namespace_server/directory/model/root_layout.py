@@ -12,7 +12,7 @@ _staging/gc/<run uuid>/expiring/<uuid>/<former key>   manifests that a run remov
 _staging/gc/periods/<number>                      a server collects in this period
 _staging/gc/locations                             what runs saw at each location (scan state)
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
-_staging/uploads/<uuid>/{upload,end,part-<uuid>}  rows that are uploaded in parts (`multipart_uploads`)
+_staging/uploads/<uuid>/{upload,end,part-<id>}  rows that are uploaded in parts (`multipart_uploads`)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/backup.json                              when the root was last backed up (`backup_note`)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar, cast
-from uuid import UUID
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
@@ -18,12 +17,12 @@ class CompleteMultipartWriteRequest:
     Attributes:
         id (list[str] | Unset): A path of names, outermost first; empty is the root.
         branch (str | Unset):
-        parts (list[UUID] | Unset): The ids of all parts of the upload, each once, in the order of their rows.
+        parts (list[str] | Unset): The ids of all parts of the upload, each once, in the order of their rows.
     """
 
     id: list[str] | Unset = UNSET
     branch: str | Unset = UNSET
-    parts: list[UUID] | Unset = UNSET
+    parts: list[str] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -35,10 +34,7 @@ class CompleteMultipartWriteRequest:
 
         parts: list[str] | Unset = UNSET
         if not isinstance(self.parts, Unset):
-            parts = []
-            for parts_item_data in self.parts:
-                parts_item = str(parts_item_data)
-                parts.append(parts_item)
+            parts = self.parts
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -59,14 +55,7 @@ class CompleteMultipartWriteRequest:
 
         branch = d.pop("branch", UNSET)
 
-        _parts = d.pop("parts", UNSET)
-        parts: list[UUID] | Unset = UNSET
-        if _parts is not UNSET:
-            parts = []
-            for parts_item_data in _parts:
-                parts_item = UUID(parts_item_data)
-
-                parts.append(parts_item)
+        parts = cast(list[str], d.pop("parts", UNSET))
 
         complete_multipart_write_request = cls(
             id=id,

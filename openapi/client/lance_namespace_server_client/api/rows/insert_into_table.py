@@ -19,7 +19,7 @@ def _get_kwargs(
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
     upload_id: UUID | Unset = UNSET,
-    upload_part_id: UUID | Unset = UNSET,
+    upload_part_id: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -39,10 +39,7 @@ def _get_kwargs(
         json_upload_id = str(upload_id)
     params["upload_id"] = json_upload_id
 
-    json_upload_part_id: str | Unset = UNSET
-    if not isinstance(upload_part_id, Unset):
-        json_upload_part_id = str(upload_part_id)
-    params["upload_part_id"] = json_upload_part_id
+    params["upload_part_id"] = upload_part_id
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -94,7 +91,7 @@ def sync_detailed(
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
     upload_id: UUID | Unset = UNSET,
-    upload_part_id: UUID | Unset = UNSET,
+    upload_part_id: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | InsertIntoTableResponse]:
     """Append rows to a table, or replace all its rows.
@@ -105,7 +102,7 @@ def sync_detailed(
         branch (str | Unset):
         mode (str | Unset):
         upload_id (UUID | Unset):
-        upload_part_id (UUID | Unset):
+        upload_part_id (str | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -144,7 +141,7 @@ def sync(
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
     upload_id: UUID | Unset = UNSET,
-    upload_part_id: UUID | Unset = UNSET,
+    upload_part_id: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | InsertIntoTableResponse | None:
     """Append rows to a table, or replace all its rows.
@@ -155,7 +152,7 @@ def sync(
         branch (str | Unset):
         mode (str | Unset):
         upload_id (UUID | Unset):
-        upload_part_id (UUID | Unset):
+        upload_part_id (str | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -189,7 +186,7 @@ async def asyncio_detailed(
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
     upload_id: UUID | Unset = UNSET,
-    upload_part_id: UUID | Unset = UNSET,
+    upload_part_id: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | InsertIntoTableResponse]:
     """Append rows to a table, or replace all its rows.
@@ -200,7 +197,7 @@ async def asyncio_detailed(
         branch (str | Unset):
         mode (str | Unset):
         upload_id (UUID | Unset):
-        upload_part_id (UUID | Unset):
+        upload_part_id (str | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -238,7 +235,7 @@ async def asyncio(
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
     upload_id: UUID | Unset = UNSET,
-    upload_part_id: UUID | Unset = UNSET,
+    upload_part_id: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | InsertIntoTableResponse | None:
     """Append rows to a table, or replace all its rows.
@@ -249,7 +246,7 @@ async def asyncio(
         branch (str | Unset):
         mode (str | Unset):
         upload_id (UUID | Unset):
-        upload_part_id (UUID | Unset):
+        upload_part_id (str | Unset):
         idempotency_key (str | Unset):
         body (File):
 
