@@ -1,6 +1,6 @@
-"""Take the pictures of the console that the guide shows, into docs/assets/console. `make demo KEEP=1` serves what they show.
+"""Take the pictures of the console that the guide shows, of what `make demo KEEP=1` serves, into docs/assets/console.
 
-    python scripts/console_pictures.py http://127.0.0.1:PORT [KEY]
+python scripts/console_pictures.py http://127.0.0.1:PORT [KEY]
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -19,6 +20,7 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
     "namespaces": ("/namespaces",),
     "namespace": ("/namespaces/shown",),
     "table": (ALL, f"{ALL}?at=8"),
+    "fragments": (f"{ALL}/fragments",),
     "rows": (f"{ALL}/rows", f"{ALL}/rows?filter=id+%3E", f"{ALL}/rows?like=3&vector=vector", f"{ODD}/rows"),
     "value": (),  # is no page
     "search": ("/search", "/search?text=ord"),
@@ -91,6 +93,31 @@ def test_no_script_is_needed(chromium: Browser, site: Site) -> None:
         sign_in(page, "ann")
         page.goto("/console")
         expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+
+
+def test_a_dropped_table_is_brought_back(chromium: Browser, site: Site, ann: Visitor, fresh_name: str) -> None:
+    """From a search to the table, its rows, a drop that says what it reaches, and the way back. Changes ask first."""
+    name = ("shown", fresh_name)
+    site.owner.create(name, pa.table({"id": [1, 2], "what": ["red", "blue"]}))
+    with tab(chromium, site.url, "ann") as page:
+        page.goto("/console/search")
+        page.get_by_role("searchbox").press_sequentially(fresh_name)
+        page.get_by_role("link", name=fresh_name).first.click()  # without a button: the list follows the words
+        page.get_by_role("link", name="Rows", exact=True).click()
+        page.get_by_label("Filter").fill("what = 'blue'")
+        page.get_by_role("button", name="Show").click()
+        expect(page.get_by_role("region", name="Rows").get_by_role("row")).to_have_count(2)
+        page.get_by_role("link", name="The table").click()
+        page.get_by_role("link", name="Drop the table").click()
+        assert name in site.owner.tables(("shown",))
+        page.get_by_role("button", name="Drop").click()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert name not in site.owner.tables(("shown",))
+        page.goto("/console/drops")
+        page.get_by_role("row").filter(has_text=fresh_name).get_by_role("link", name="Bring back").click()
+        page.get_by_role("button", name="Bring").click()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert site.owner.show(name).rows == 2
 
 
 def test_a_page_elsewhere_can_do_nothing(chromium: Browser, site: Site) -> None:

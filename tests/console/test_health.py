@@ -9,7 +9,8 @@ from tests.console.conftest import Site
 
 def test_home_counts_what_is_there(site: Site) -> None:
     catalog = site.owner
-    namespaces, tables = len(catalog.namespaces(())), sum(len(catalog.tables(name)) for name in catalog.namespaces(()))
+    names = catalog.namespaces(())
+    namespaces, tables = len(names), sum(len(catalog.tables(name)) for name in names)
     shown = site.visitor("ann").text("")
     told = re.search(r"([\d,]+) namespaces ([\d,]+) tables", shown)
     assert told, shown
