@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from lance_core.amounts import counted
+from lance_core.amounts import counted, size
 from namespace_client import Catalog
-from namespace_client.display import size, visible, when_utc
+from namespace_client.display import visible, when_utc
 from namespace_client.history import moment
 from namespace_client.names import Name
 from namespace_client.table_overview import VersionOverview, table_overview
