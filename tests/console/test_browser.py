@@ -24,6 +24,13 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
     "rows": (f"{ALL}/rows", f"{ALL}/rows?filter=id+%3E", f"{ALL}/rows?like=3&vector=vector", f"{ODD}/rows"),
     "value": (),  # is no page
     "search": ("/search", "/search?text=ord"),
+    "log": ("/log", "/log?table=shop.orders"),
+    "batch": ("/log/5",),
+    "winner": (),  # leads to the page of a batch
+    "diff": ("/diff", "/diff?before=1&after=6"),
+    "events": ("/events",),
+    "events-news": (),  # a part of a page
+    "refused": ("/refused",),
     "drops": ("/drops",),
     "kept": ("/kept",),
     "grants": ("/grants",),
@@ -118,6 +125,16 @@ def test_a_dropped_table_is_brought_back(chromium: Browser, site: Site, ann: Vis
         page.get_by_role("button", name="Bring").click()
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         assert site.owner.show(name).rows == 2
+
+
+def test_events_appear_as_they_come(chromium: Browser, site: Site, ann: Visitor, fresh_name: str) -> None:
+    with tab(chromium, site.url, "ann") as page:
+        page.goto("/console/log")
+        page.get_by_role("navigation").get_by_role("link", name="Events").click()
+        site.owner.create(("shown", fresh_name), pa.table({"id": [1]}), message=f"news of {fresh_name}")
+        expect(page.get_by_role("main")).to_contain_text(f"news of {fresh_name}")
+        page.get_by_role("link", name=fresh_name).first.click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(fresh_name)
 
 
 def test_a_page_elsewhere_can_do_nothing(chromium: Browser, site: Site) -> None:
