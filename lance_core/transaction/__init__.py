@@ -20,5 +20,6 @@ stamps             row ids and row versions for the fragments of one commit
 row_ids            encodes and decodes row ids and row versions
 reachable          the files that a transaction adds
 lineage            whether a manifest descends from a given head
+net_change         what a line of versions changed since the version that it began at
 readings           the meaning of a transaction, by the version that its writer read (P12)
 """

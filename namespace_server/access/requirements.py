@@ -94,6 +94,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "analyze_table_query_plan": _READ,
     "list_table_indices": _READ,
     "describe_table_index_stats": _READ,
+    "diff_table_branch": _READ,
     "prewarm_table_index": _READ,
     "prewarm_table_pages": _READ,
     # -- changes of rows; `create_table` and `stage_rows` need what their mode does
@@ -110,6 +111,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "stage_rows": PLANNED,
     "stage_update": _READ_AND_WRITE,
     "stage_delete": _READ_AND_WRITE,
+    "cherry_pick_table_branch": _READ_AND_WRITE,  # new columns need `alter`, which the flip asks for
     "create_table_index": _MAINTAIN,
     "create_table_scalar_index": _MAINTAIN,
     "drop_table_index": _MAINTAIN,

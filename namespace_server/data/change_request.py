@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from namespace_server.access.subjects import Subject
 from namespace_server.attempts import RequestOrigin
-from table_data.batch_operations import Result
+from table_data.batch_operations import Result, TableState
 from table_data.requests.table_requests import TableRequest
 
 _REPEATED: Final = "as_asked"
@@ -56,12 +56,23 @@ class ChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A change that a caller requests; `rows_digest` is that of its rows, if it has rows."""
+    """A change that a caller requests; `rows_digest` is that of its rows, if it has rows.
+
+    `source` is the version of a branch that the change reads, if it reads one beside its own line.
+    """
 
     operation: str
     request: TableRequest
     caller: Caller = OPERATOR
     rows_digest: RowsDigest | None = None
+    source: TableState | None = None
+
+    @property
+    def work(self) -> TableRequest:
+        """The request as the work gets it."""
+        if self.source is None:
+            return self.request
+        return cast("TableRequest", {**self.request, "source": self.source})
 
     async def record(self, answer: Result | None = None) -> ChangeRecord:
         """The fields of the record of the change. Under a key this waits for the end of the rows."""

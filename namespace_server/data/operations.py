@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, Generic, TypeVar, cast
@@ -26,8 +27,8 @@ from namespace_server.durations import parse_duration
 from namespace_server.outcomes import before_commit, with_nothing_done
 from table_data.batch_operations import Result, StagedOperation, TableState
 from table_data.errors import BaseVersionGone, ClientError, InvalidCall, VersionGone, WorkFailed
-from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import Insert, ReadRequest, TableRequest
+from table_data.jobs.job import PICK_OF_BRANCH, Job, Staged
+from table_data.requests.table_requests import Insert, PickBranch, ReadRequest, TableRequest
 
 T = TypeVar("T")
 Rows = TypeVar("Rows")
@@ -98,6 +99,8 @@ class DataOperations(Generic[Rows]):
             self._find, newest, caller=requested.caller, privileges=REQUIREMENTS[operation].privileges, layout=layout
         )
         table, catalog_version = await find()
+        if operation == PICK_OF_BRANCH:
+            requested = await self._with_branch(requested)
         if layout and _replaces_rows(request) and table.version is not None:
             with before_commit():
                 require_overwrite(self._tables, requested.caller, table)
@@ -139,6 +142,14 @@ class DataOperations(Generic[Rows]):
     ) -> tuple[TableState, int]:
         with before_commit():  # or after a batch that was rejected for certain
             return await self._tables.find_table(request, layout=layout, subject=caller.subject, privileges=privileges)
+
+    async def _with_branch(self, requested: ChangeRequest) -> ChangeRequest:
+        """The change with the newest version of the branch that it reads."""
+        picked = cast("PickBranch", requested.request)
+        request: ReadRequest = {"id": picked.get("id"), "branch": picked["from_branch"]}
+        needed = REQUIREMENTS[requested.operation].privileges
+        source, _ = await self._find(request, caller=requested.caller, privileges=needed, layout=False)
+        return replace(requested, source=source)
 
     async def stage(
         self, requested: ChangeRequest, table: TableState, rows: Rows | None = None, *, new: bool = False
@@ -214,7 +225,7 @@ class DataOperations(Generic[Rows]):
         self, requested: ChangeRequest, rows: Rows | None, *, new: bool = False
     ) -> AsyncIterator[StagedChange]:
         options = self._tables.storage_options
-        job = Job(requested.operation, requested.request, options, requested.message, new)
+        job = Job(requested.operation, requested.work, options, requested.message, new)
         with namespace_errors():
             async with self._runner.change(job, rows, requested.caller.principal) as change:
                 yield change

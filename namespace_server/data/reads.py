@@ -17,8 +17,8 @@ from namespace_server.data.operations import lost, namespace_errors
 from namespace_server.data.port import ChangesGone, TableCatalog
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import BaseVersionGone, VersionGone
-from table_data.jobs.job import CHANGES_OF_ROWS, Job
-from table_data.requests.table_requests import ChangesOfVersions, Explain, ReadChanges, ReadRequest
+from table_data.jobs.job import CHANGES_OF_ROWS, DIFF_OF_BRANCH, Job
+from table_data.requests.table_requests import ChangesOfVersions, DiffBranch, Explain, ReadChanges, ReadRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,11 @@ def plan_read(
     if is_newest and at.least_version is not None and (table.version or 0) < at.least_version:
         name, found = DELIMITER.join(table.id), table.version or 0
         raise TableVersionNotFoundError(f"table {name}: expected version {at.least_version} or newer, found {found}")
+    if operation == DIFF_OF_BRANCH:
+        asked = cast("DiffBranch", request)
+        branch: ReadRequest = {"id": asked["id"], "branch": asked["from_branch"]}
+        source, _ = catalog.find_table(branch, at=at.catalog_version, subject=subject, privileges=needed)
+        request = cast("ReadRequest", {**asked, "source": source})
     counts_all = operation == "count_table_rows" and not request.get("predicate")
     known = catalog.row_count(table) if counts_all else None
     return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)

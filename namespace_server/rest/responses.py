@@ -42,7 +42,7 @@ class Success(Response):
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Send it."""
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body})
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 CHANGES_OF_ROWS: Final = "read_table_changes"
 """The one read that opens several versions, and answers a stream of rows."""
+DIFF_OF_BRANCH: Final = "diff_table_branch"
+"""The one read that opens a version of main and one of a branch."""
+PICK_OF_BRANCH: Final = "cherry_pick_table_branch"
+"""The one change that reads a branch beside the line that it changes."""
 
 
 @dataclass(frozen=True, slots=True)

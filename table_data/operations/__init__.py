@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from table_data.operations import (
     blobs,
+    branches,
     columns,
     compacting,
     indices,
@@ -27,5 +28,6 @@ CHANGES: Changes = {
     **indices.CHANGES,
     **columns.CHANGES,
     **compacting.CHANGES,
+    **branches.CHANGES,
 }
 READS: Reads = {**querying.READS, **indices.READS, **blobs.READS, **prewarming.READS}

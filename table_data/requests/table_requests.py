@@ -18,6 +18,7 @@ from table_data.errors import InvalidCall
 
 if TYPE_CHECKING:
     from lance_core.compaction import CompactionOptions
+    from table_data.batch_operations import TableState
     from table_data.change_feed.ranges import ChangeRange
 
 Name = Annotated[StrictStr, Field(min_length=1)]
@@ -464,6 +465,31 @@ class ChangesOfVersions(ReadRequest, total=False):
     columns: list[str] | None
 
 
+class DiffBranch(ReadRequest):
+    """Ours: what the branch `from_branch` changed since it began, beside main."""
+
+    from_branch: Name
+
+
+class DiffOfBranch(DiffBranch):
+    """The same for the worker, with the version of the branch: no client sends it."""
+
+    source: TableState
+
+
+class PickBranch(TableRequest, total=False):
+    """Ours: main with what the branch `from_branch` changed. With `dry_run` it is only said whether that can be."""
+
+    from_branch: Required[Name]
+    dry_run: StrictBool | None
+
+
+class PickOfBranch(PickBranch, total=False):
+    """The same for the worker, with the version of the branch: no client sends it."""
+
+    source: Required[TableState]
+
+
 class ReserveFragmentIds(TableRequest):
     """How many fragment ids are reserved. This request and those below are of maintenance: no client sends them."""
 
@@ -505,6 +531,7 @@ CHANGES: Final[Mapping[str, type[TableRequest]]] = {
     "create_table_index": CreateTableIndex,
     "create_table_scalar_index": CreateTableIndex,
     "drop_table_index": DropIndex,
+    "cherry_pick_table_branch": PickBranch,
 }
 """The types of the requests of changes, by the names of the methods of `LanceNamespace`."""
 READS: Final[Mapping[str, type[ReadRequest]]] = {
@@ -520,6 +547,7 @@ READS: Final[Mapping[str, type[ReadRequest]]] = {
     "fetch_table_blobs": FetchBlobs,
     "read_table_blob": ReadTableBlob,
     "find_table_blob": FindTableBlob,
+    "diff_table_branch": DiffBranch,
 }
 """As `CHANGES`, of reads."""
 

@@ -15,6 +15,8 @@ columns     new columns
 alterations altered and dropped columns
 casts       columns of another type
 indices     new indices
+branch_changes
+            what a branch changed, as changes of main
 index_parameters
             types of indices, and the parameters that each has
 """

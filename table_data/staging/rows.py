@@ -220,7 +220,7 @@ def stage_update(
             raise InvalidCall(f"update of columns {list(assignments)}: {misfits[0]}") from error
         raise
     if stable:
-        new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
+        new = with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
     changed = descendants(fields, {field.id for field in fields if _is_top(field, assignments)})
     return Update(updated, removed, new, value_fields=tuple(sorted(changed))), len(rows)
 
@@ -238,7 +238,7 @@ def _checked_fragments(dataset: lance.LanceDataset, written: Sequence[FragmentMe
     return new_fragments(written)
 
 
-def _with_row_ids(
+def with_row_ids(
     fragments: tuple[pb.DataFragment, ...], ids: np.ndarray[Any, np.dtype[np.uint64]]
 ) -> tuple[pb.DataFragment, ...]:
     """The fragments with the ids of their rows, which are in the order of `ids`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -50,6 +51,7 @@ class Translation:
         rows: From rows in the place of a JSON body, and the query, to the JSON; None: rows are refused.
         query: From parameters of the query and the headers to the parameters of the published API.
         answer: From the JSON of the answer to that of the dialect.
+        status: The status of an answer, by its JSON before that; None: that of the published API.
         work: Work in the place of that of the route.
         is_keyed: Whether the request id is the idempotency key: clients repeat the request under the same one.
         is_large: Whether the body may hold long vectors and filters.
@@ -62,6 +64,7 @@ class Translation:
     rows: Callable[[bytes, Query], JsonObject] | None = None
     query: Callable[[Query, Headers], Query] | None = None
     answer: Callable[[Any], object] | None = None
+    status: Callable[[Any], int] | None = None
     work: Work | None = None
     is_keyed: bool = False
     is_large: bool = False
@@ -115,10 +118,12 @@ class Translated:
             return response
         body: bytes = bytes(response.body)
         value = orjson.loads(body) if body else None
+        status = HTTPStatus.OK if self.translation.status is None else self.translation.status(value)
         if self.translation.answer is not None:
             value = self.translation.answer(value)
             body = json_bytes(value)
         translated = Success(body, None)
+        translated.status_code = status
         kept = [header for header in response.raw_headers if header[0] not in _LENGTHS]
         version = value.get("version") if isinstance(value, dict) else None
         if isinstance(version, int) and all(name != TABLE_VERSION for name, _ in kept):

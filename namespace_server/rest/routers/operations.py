@@ -196,6 +196,9 @@ OPERATIONS: tuple[Route, ...] = (
     post("delete_table_tag", "/v1/table/{id}/tags/delete", Change(), dialects=ALL_DIALECTS),
     post("create_table_branch", "/v1/table/{id}/branches/create", Commit(), dialects=ALL_DIALECTS),
     post("delete_table_branch", "/v1/table/{id}/branches/delete", Change(), dialects=ALL_DIALECTS),
+    # Ours: what a branch changed, beside main; and main with that, in one commit.
+    post("diff_table_branch", "/v1/table/{id}/branches/diff", TableRead(), dialects=ALL_DIALECTS),
+    post("cherry_pick_table_branch", "/v1/table/{id}/branches/cherry_pick", TableChange(), dialects=ALL_DIALECTS),
     # -- transactions and batches
     post("describe_transaction", "/v1/transaction/{id}/describe", Read(body=True, optional=True)),
     post("alter_transaction", "/v1/transaction/{id}/alter", Change()),

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from namespace_server.access.requirements import REFUSED, REQUIREMENTS
 from namespace_server.rest.handlers import Refusal
-from namespace_server.rest.routing import ALL_DIALECTS, PUBLISHED, Route
+from namespace_server.rest.routing import ALL_DIALECTS, Route
 
 _OF_TABLES: tuple[tuple[str, str], ...] = (
-    ("diff_table_branches", "branches/diff"),
-    ("cherry_pick_table_branch", "branches/cherry_pick"),
-    ("clone_table", "clone"),
     ("set_lsm_write_spec", "set_lsm_write_spec"),
     ("unset_lsm_write_spec", "unset_lsm_write_spec"),
     ("get_lsm_write_spec", "get_lsm_write_spec"),
@@ -32,19 +29,11 @@ _OF_OBJECTS = {
     "function": ("create", "describe", "drop"),
     "secret": ("create", "alter", "describe", "drop"),
 }
-_REFUSED_BY_NAME = frozenset({"diff_table_branches", "cherry_pick_table_branch", "clone_table"})
-"""Operations that are refused in one way in all dialects."""
 _JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
 
 
-def _dialects(operation: str) -> tuple[str, ...]:
-    return (PUBLISHED,) if operation in _REFUSED_BY_NAME else ALL_DIALECTS
-
-
 def _refused(method: str, operation: str, path: str) -> Route:
-    return Route(
-        operation, method, path, Refusal(), REQUIREMENTS.get(operation, REFUSED), dialects=_dialects(operation)
-    )
+    return Route(operation, method, path, Refusal(), REQUIREMENTS.get(operation, REFUSED), dialects=ALL_DIALECTS)
 
 
 def _of_lancedb() -> tuple[Route, ...]:

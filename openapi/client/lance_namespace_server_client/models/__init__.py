@@ -35,8 +35,15 @@ from .batch_delete_table_versions_request import BatchDeleteTableVersionsRequest
 from .batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
 from .boolean_query import BooleanQuery
 from .boost_query import BoostQuery
+from .branch_column import BranchColumn
+from .branch_column_change import BranchColumnChange
 from .branch_contents import BranchContents
 from .branch_contents_metadata import BranchContentsMetadata
+from .branch_difference import BranchDifference
+from .branch_index import BranchIndex
+from .branch_obstacle import BranchObstacle
+from .branch_preview import BranchPreview
+from .branch_rows import BranchRows
 from .catalog_batch import CatalogBatch
 from .catalog_change import CatalogChange
 from .catalog_event import CatalogEvent
@@ -53,6 +60,8 @@ from .check_privilege_request import CheckPrivilegeRequest
 from .check_privilege_response import CheckPrivilegeResponse
 from .checked_authorization import CheckedAuthorization
 from .checked_authorization_kind import CheckedAuthorizationKind
+from .cherry_pick_table_branch_request import CherryPickTableBranchRequest
+from .cherry_pick_table_branch_response import CherryPickTableBranchResponse
 from .clone_table_request import CloneTableRequest
 from .clone_table_response import CloneTableResponse
 from .commit_table_operation import CommitTableOperation
@@ -107,6 +116,7 @@ from .describe_table_version_response import DescribeTableVersionResponse
 from .describe_transaction_request import DescribeTransactionRequest
 from .describe_transaction_response import DescribeTransactionResponse
 from .describe_transaction_response_properties import DescribeTransactionResponseProperties
+from .diff_table_branch_request import DiffTableBranchRequest
 from .drop_namespace_request import DropNamespaceRequest
 from .drop_namespace_response import DropNamespaceResponse
 from .drop_table_index_response import DropTableIndexResponse
@@ -281,8 +291,15 @@ __all__ = (
     "BatchDeleteTableVersionsResponse",
     "BooleanQuery",
     "BoostQuery",
+    "BranchColumn",
+    "BranchColumnChange",
     "BranchContents",
     "BranchContentsMetadata",
+    "BranchDifference",
+    "BranchIndex",
+    "BranchObstacle",
+    "BranchPreview",
+    "BranchRows",
     "CatalogBatch",
     "CatalogChange",
     "CatalogEvent",
@@ -299,6 +316,8 @@ __all__ = (
     "CheckPrivilegeResponse",
     "CheckedAuthorization",
     "CheckedAuthorizationKind",
+    "CherryPickTableBranchRequest",
+    "CherryPickTableBranchResponse",
     "CloneTableRequest",
     "CloneTableResponse",
     "CommitTableOperation",
@@ -353,6 +372,7 @@ __all__ = (
     "DescribeTransactionRequest",
     "DescribeTransactionResponse",
     "DescribeTransactionResponseProperties",
+    "DiffTableBranchRequest",
     "DropNamespaceRequest",
     "DropNamespaceResponse",
     "DropTableIndexResponse",
