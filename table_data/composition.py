@@ -39,8 +39,9 @@ MESSAGE_PROPERTY = "__lance_commit_message"
 class Step:
     """One call: its operation, relative to the version that it is applied to (0: no version yet).
 
-    `guard` is the reason why the batch must assert the base version, if the transaction cannot say it. The versions
-    before and after it are manifests that are read and built on first use.
+    `guard` is the reason why the batch must assert the base version, if the transaction cannot say it. `properties`
+    are those of the transaction, which it has as the only step of its table. The versions before and after it are
+    manifests that are read and built on first use.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class Step:
         before: Callable[[], ManifestFile | None],
         apply: Callable[[ManifestFile | None, pb.Transaction], ManifestFile],
         guard: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self.call = call
         self.operation = operation
         self.transaction = transaction
         self.guard = guard
+        self.properties = properties
         self._before = before
         self._apply = apply
 
@@ -91,13 +94,14 @@ def take_step(
     guard: str | None = None,
     stable_row_ids: bool = False,
     data_storage_version: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Step:
     """An operation on a version, which is applied as the catalog does without concurrent commits.
 
     `before` reads the version with the number `read_version` (None for 0). `source` is the version that a Restore
     restores. `stable_row_ids` and `data_storage_version` are for a first version.
     """
-    transaction = transaction_message(operation, read_version, message)
+    transaction = transaction_message(operation, read_version, message, properties)
 
     def apply(found: ManifestFile | None, transaction: pb.Transaction) -> ManifestFile:
         number = read_version + 1
@@ -113,13 +117,15 @@ def take_step(
         data = encode_manifest_file(built.manifest, transaction, built.indices)
         return parse_manifest_file(data, expected_version=number)
 
-    return Step(call, operation, transaction, before=before, apply=apply, guard=guard)
+    return Step(call, operation, transaction, before=before, apply=apply, guard=guard, properties=properties)
 
 
-def transaction_message(operation: Operation, read_version: int, message: str | None) -> pb.Transaction:
+def transaction_message(
+    operation: Operation, read_version: int, message: str | None, properties: Mapping[str, str] | None = None
+) -> pb.Transaction:
     """A transaction with a new uuid. `read_version` is 0 for the first version of a table."""
-    properties = {MESSAGE_PROPERTY: message} if message else None
-    return encode_transaction(operation, read_version=read_version, properties=properties)
+    noted = {**(properties or {}), **({MESSAGE_PROPERTY: message} if message else {})}
+    return encode_transaction(operation, read_version=read_version, properties=noted or None)
 
 
 def compose(steps: Sequence[Step], message: str | None = None) -> Composition:
@@ -130,7 +136,7 @@ def compose(steps: Sequence[Step], message: str | None = None) -> Composition:
     guard = next((step.guard for step in rest if step.guard is not None), None)
     version = steps[0].transaction.read_version
     if len(rest) == 1:
-        return Composition((transaction_message(rest[0].operation, version, message),), guard)
+        return Composition((transaction_message(rest[0].operation, version, message, rest[0].properties),), guard)
     composed: Operation | str | None
     if isinstance(rest[0].operation, Overwrite):
         composed = _one_overwrite(rest)

@@ -243,10 +243,12 @@ class TableChanges:
         message: str | None,
         source: ManifestFile | None = None,
         guard: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """Apply one more operation locally.
 
         `guard` is the reason why the batch must assert the table's version, if the transaction itself cannot say it.
+        `properties` are those of the transaction, if this is the only step.
         Raises `InvalidTransaction` or `UnsupportedFeature` if that is checked and the operation does not fit.
         """
         if guard is None and isinstance(operation, (Overwrite, Restore)) and self._read_before_reset:
@@ -263,6 +265,7 @@ class TableChanges:
             guard=guard,
             stable_row_ids=self.stable_row_ids,
             data_storage_version=self.new_data_version,
+            properties=properties,
         )
         if self._checked:
             _ = step.after

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Result, TableState
 from table_data.operations.kinds import ChangeKind, Changes
-from table_data.staging.branch_changes import NOT_IMPLEMENTED, compare_branch, stage_branch
+from table_data.staging.branch_changes import NOT_IMPLEMENTED, PICKED, compare_branch, stage_branch
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def cherry_pick(changes: TableChanges, request: PickOfBranch, _rows: ArrowBody |
         status = NOT_IMPLEMENTED if is_ours else "failed"
         return {"status": status, "diff": diff, "preview": {"promoted_columns": []}}
     if not request.get("dry_run"):
-        changes.take(f"cherry-pick of branch {found.name}", stage_branch(found), message=None)
+        call = f"cherry-pick of branch {found.name}"
+        guard = "another version may take the same branch"
+        changes.take(call, stage_branch(found), message=None, guard=guard, properties={PICKED: found.mark})
     return {"status": "cherry_picked" if changes.steps else "ready", "diff": diff, "preview": found.preview()}
 
 

@@ -1,7 +1,8 @@
 """A branch beside main: what it changed since it began, whether main can take that, and the operation that does.
 
-Three manifests decide: that of the version at which the branch began, the newest of main and of the branch. So versions
-between may be gone. Rows and columns are taken, indices and settings are not.
+Three manifests decide: that of the version at which the branch began, the newest of main and of the branch. Rows and
+columns are taken, indices and settings are not. A branch is taken once: the transaction names it, and main is searched
+for that, since rows that are appended again would be there twice.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from lance_core.format.blobs import is_blob
 from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import MAIN_BRANCH, data_path
+from lance_core.format.refs import BranchContents
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.branches import Branches
 from lance_core.transaction.fields import TOMBSTONE
 from lance_core.transaction.net_change import NetChange, column_files, fields_by_id, net_change, top_names
 from lance_core.transaction.operations import Append, Delete, Merge, Update
-from table_data.errors import ClientError, InvalidCall
+from table_data.errors import ClientError, InvalidCall, VersionGone
 from table_data.staging.matching import ROW_ID
 from table_data.staging.rows import stage_rows, with_row_ids
 
@@ -39,7 +41,11 @@ Obstacle = tuple[str, str]
 
 NOT_IMPLEMENTED: Final = "not_implemented"
 """The code of an obstacle that is one of this server alone."""
+PICKED: Final = "lance_namespace.cherry_pick"
+"""The property of a transaction that names the branch, as `BranchComparison.mark` does, whose changes it takes."""
 _KNOWN: Final = "ready"
+_MOST_SEARCHED: Final = 10_000
+"""Versions of main that are searched for one that took the branch: each is a manifest to read."""
 
 
 @dataclass
@@ -47,6 +53,7 @@ class BranchComparison:
     """Main, a branch, and the version at which the branch began; `base` is None if that is not one of main."""
 
     name: str
+    mark: str
     parent_version: int
     main: TableChanges
     branch: TableChanges
@@ -104,10 +111,36 @@ class BranchComparison:
         """Why main cannot take what the branch changed; none if it can."""
         if self.base is None:
             return [("parent_not_main", f"branch {self.name} began at another branch: expected one of main")]
+        if (taken := self._taken()) is not None:
+            return [taken]
         found = [*self._obstacles_of_branch(), *self._obstacles_of_main()]
         if not found and not (self.ours.changes_rows or self.ours.changes_fields):
             found.append(("nothing_to_apply", f"branch {self.name} has the rows and columns that it began with"))
         return found
+
+    def _taken(self) -> Obstacle | None:
+        """That main has taken the branch, or may have: a version is gone that would say so."""
+        since = range(self.parent_version + 1, self.head.version + 1)
+        if len(since) > _MOST_SEARCHED:
+            return "base_moved", f"main has {len(since)} versions since {self.parent_version}, too many to look through"
+        transactions = dict(zip(since, self.main.store.map(self._transaction, since), strict=True))
+        number = self.head.version
+        while number > self.parent_version:
+            transaction = transactions[number]
+            if transaction is None:
+                return "base_moved", f"whether main took this branch is not known: version {number} was removed"
+            if transaction.transaction_properties.get(PICKED) == self.mark:
+                return "nothing_to_apply", f"main took branch {self.name} in version {number}: begin another branch"
+            number = transaction.restore.version if transaction.HasField("restore") else number - 1
+        return None
+
+    def _transaction(self, number: int) -> pb.Transaction | None:
+        """The transaction of a version of main, empty if that does not have it; None if the version is gone."""
+        try:
+            file = self.head if number == self.head.version else self.main.version(number)
+        except VersionGone:
+            return None
+        return file.transaction or pb.Transaction()
 
     def _obstacles_of_branch(self) -> Iterator[Obstacle]:
         ours, old, new = self.ours, fields_by_id(self._base), fields_by_id(self.tip)
@@ -224,7 +257,13 @@ def compare_branch(main: TableChanges, branch: TableChanges) -> BranchComparison
         raise InvalidCall(f"from_branch: expected a branch beside main, found {name or MAIN_BRANCH} beside {line}")
     contents = Branches(main.store, "").get(name)
     base = main.version(contents.parent_version) if contents.parent_branch in {None, MAIN_BRANCH} else None
-    return BranchComparison(name, contents.parent_version, main, branch, base)
+    return BranchComparison(name, _mark(name, contents), contents.parent_version, main, branch, base)
+
+
+def _mark(name: str, contents: BranchContents) -> str:
+    """A text that no other branch has, also none of the same name before or after."""
+    own = contents.identifier[-1][1] if contents.identifier else str(contents.created_at)
+    return f"{name} {contents.parent_version} {own}"
 
 
 def stage_branch(found: BranchComparison) -> Append | Delete | Update | Merge:
