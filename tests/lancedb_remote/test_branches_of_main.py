@@ -100,7 +100,7 @@ def test_rows_that_main_got_since_stay(shop: Shop) -> None:
     }
     assert table.branches.cherry_pick("dev")["mainVersionAfter"] == 5
     by_id = {row["id"]: row["text"] for row in found(table)}
-    assert (by_id[4], by_id[6]) == ("branch", "main")
+    assert (by_id[4], by_id[6]) == ("'branch'", "'main'")
     assert by_id.keys() == (set(range(ROWS)) | {1000, 1001, 2000, 2001}) - {5, 7}
 
 
