@@ -63,6 +63,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
     "MergeInsertIntoTable": frozenset({READ, WRITE}),
     "UpdateTable": frozenset({READ, WRITE}),
     "DeleteFromTable": frozenset({READ, WRITE}),
+    "CherryPickTableBranch": frozenset({READ, WRITE}),
     "RestoreTable": frozenset({WRITE, ALTER}),
     **dict.fromkeys(
         (
@@ -97,6 +98,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
             "FetchTableBlobs",
             "ReadTableBlob",
             "FindTableBlob",
+            "DiffTableBranch",
         ),
         frozenset({READ}),
     ),

@@ -99,6 +99,11 @@ class Scene:
         self.ask(f"/v1/table/{found}/branches/create", {"name": "dev"})
         return found
 
+    def grown(self, name: str) -> str:
+        found = self.branched(name)
+        self.ask(f"/v1/table/{found}/delete", {"predicate": "a = 1", "branch": "dev"})
+        return found
+
     def indexed(self, name: str) -> str:
         found = self.table(name)
         index = {"column": "a", "index_type": "BTREE", "name": "i"}
@@ -157,6 +162,8 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "UndropNamespace": lambda s, n: Asked({}, s.dropped_namespace(n)),
     "DeclareTable": lambda _, n: Asked({}, f"{NAMESPACE}${n}"),
     "CloneTable": lambda s, n: Asked({"source_location": s.location(s.table(f"{n}-source"))}, f"{NAMESPACE}${n}"),
+    "CherryPickTableBranch": lambda s, n: Asked({"from_branch": "dev"}, s.grown(n)),
+    "DiffTableBranch": lambda s, n: Asked({"from_branch": "dev"}, s.grown(n)),
     "RegisterTable": lambda s, n: Asked({"location": s.dataset(n)}, f"{NAMESPACE}${n}"),
     "DeregisterTable": lambda s, n: Asked({}, s.table(n)),
     "RenameTable": lambda s, n: Asked({"new_table_name": f"{n}-new"}, s.table(n)),

@@ -164,6 +164,10 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     call("delete_table_tag", name, body={"tag": "one"})
     call("create_table_branch", name, body={"name": "side"})
     assert "side" in call("list_table_branches", name)["branches"]
+    call("create_table_branch", f"{root}$u", body={"name": "side"})
+    call("delete_from_table", f"{root}$u", body={"predicate": "a = 3", "branch": "side"})
+    assert call("diff_table_branch", f"{root}$u", body={"from_branch": "side"})["row_summary"]["unchanged"] == 299
+    assert call("cherry_pick_table_branch", f"{root}$u", body={"from_branch": "side"})["status"] == "cherry_picked"
     call("delete_table_branch", name, body={"name": "side"})
 
     versions = call("list_table_versions", name)["versions"]

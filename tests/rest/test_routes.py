@@ -45,6 +45,9 @@ OURS = {
     ("POST", "/v1/table/{id}/multipart_write/complete"),
     ("POST", "/v1/table/{id}/multipart_write/abort"),
     ("POST", "/v1/table/{id}/changes"),
+    ("POST", "/v1/table/{id}/clone"),
+    ("POST", "/v1/table/{id}/branches/diff"),
+    ("POST", "/v1/table/{id}/branches/cherry_pick"),
     ("POST", "/v1/table/{id}/undrop"),
     ("POST", "/v1/namespace/{id}/undrop"),
 }

@@ -4,6 +4,7 @@
     lancedb         the dialect of lancedb's remote clients (`db://`): which requests are in it, its translations
     translation     from a request in a dialect to the published one, and back
     tables          translations of operations on tables, their columns, tags and versions
+    branches        translations of branches beside main
     queries         translations of queries and their plans
     indices         translations of operations on indices
     listing         lists of the tables of a database

@@ -21,13 +21,15 @@ OUTCOME_UNKNOWN: Final = 520
 """The status of a change whose outcome is unknown, where a repetition would be another change. No client repeats it."""
 _REPEATED_ANEW: Final = frozenset({"insert_into_table", "merge_insert_into_table", "complete_multipart_write"})
 """Changes that are repeated under another request id, or as another upload."""
+_PICK: Final = "cherry_pick_table_branch"
+"""Its 409 is a result, with a body of its own, and not an error."""
 _REPEATED: Final = frozenset({409, 429, 500, 502, 503, 504})
 _MISSING: Final[Mapping[int, tuple[str, ...]]] = {
     ErrorCode.TABLE_NOT_FOUND: ("",),
     ErrorCode.NAMESPACE_NOT_FOUND: ("",),
     ErrorCode.TABLE_INDEX_NOT_FOUND: ("describe_table_index_stats", "drop_table_index", "prewarm_table_index"),
     ErrorCode.TABLE_VERSION_NOT_FOUND: ("describe_table",),
-    ErrorCode.TABLE_BRANCH_NOT_FOUND: ("describe_table", "delete_table_branch"),
+    ErrorCode.TABLE_BRANCH_NOT_FOUND: ("describe_table", "delete_table_branch", "diff_table_branch", _PICK),
     ErrorCode.TRANSACTION_NOT_FOUND: ("describe_jobs", "cancel_jobs"),
 }
 """What a 404 of an operation means; the empty name stands for all."""
@@ -50,6 +52,8 @@ def lancedb_status(error: LanceNamespaceError, outcome: Outcome, operation: str)
     status = status_of(error)
     if status in _REPEATED and outcome != NOTHING_DONE and operation in _REPEATED_ANEW:
         return OUTCOME_UNKNOWN
+    if status == HTTPStatus.CONFLICT and operation == _PICK:
+        return HTTPStatus.SERVICE_UNAVAILABLE
     meant = _MEANT.get(status)
     if meant is None or not {"", operation}.isdisjoint(meant.get(int(error.code), ())):
         return status

@@ -17,10 +17,14 @@ def _get_kwargs(
     body: DiffTableBranchRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if not isinstance(x_lance_catalog_version, Unset):
         headers["x-lance-catalog-version"] = str(x_lance_catalog_version)
+
+    if not isinstance(x_lancedb_min_read_version, Unset):
+        headers["x-lancedb-min-read-version"] = str(x_lancedb_min_read_version)
 
     params: dict[str, Any] = {}
 
@@ -75,6 +79,7 @@ def sync_detailed(
     body: DiffTableBranchRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> Response[BranchDifference | ErrorResponse]:
     """What a branch changed since it began, beside main.
 
@@ -82,6 +87,7 @@ def sync_detailed(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (DiffTableBranchRequest): Not part of the published namespace API.
 
     Raises:
@@ -97,6 +103,7 @@ def sync_detailed(
         body=body,
         delimiter=delimiter,
         x_lance_catalog_version=x_lance_catalog_version,
+        x_lancedb_min_read_version=x_lancedb_min_read_version,
     )
 
     response = client.get_httpx_client().request(
@@ -113,6 +120,7 @@ def sync(
     body: DiffTableBranchRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> BranchDifference | ErrorResponse | None:
     """What a branch changed since it began, beside main.
 
@@ -120,6 +128,7 @@ def sync(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (DiffTableBranchRequest): Not part of the published namespace API.
 
     Raises:
@@ -136,6 +145,7 @@ def sync(
         body=body,
         delimiter=delimiter,
         x_lance_catalog_version=x_lance_catalog_version,
+        x_lancedb_min_read_version=x_lancedb_min_read_version,
     ).parsed
 
 
@@ -146,6 +156,7 @@ async def asyncio_detailed(
     body: DiffTableBranchRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> Response[BranchDifference | ErrorResponse]:
     """What a branch changed since it began, beside main.
 
@@ -153,6 +164,7 @@ async def asyncio_detailed(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (DiffTableBranchRequest): Not part of the published namespace API.
 
     Raises:
@@ -168,6 +180,7 @@ async def asyncio_detailed(
         body=body,
         delimiter=delimiter,
         x_lance_catalog_version=x_lance_catalog_version,
+        x_lancedb_min_read_version=x_lancedb_min_read_version,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -182,6 +195,7 @@ async def asyncio(
     body: DiffTableBranchRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> BranchDifference | ErrorResponse | None:
     """What a branch changed since it began, beside main.
 
@@ -189,6 +203,7 @@ async def asyncio(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (DiffTableBranchRequest): Not part of the published namespace API.
 
     Raises:
@@ -206,5 +221,6 @@ async def asyncio(
             body=body,
             delimiter=delimiter,
             x_lance_catalog_version=x_lance_catalog_version,
+            x_lancedb_min_read_version=x_lancedb_min_read_version,
         )
     ).parsed
