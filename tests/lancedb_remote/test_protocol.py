@@ -172,6 +172,8 @@ def test_a_change_that_comes_again_with_its_request_id_is_made_once(
         (TableIndexNotFoundError("i"), "query_table", 400),
         (TableBranchNotFoundError("b"), "query_table", 400),
         (TableBranchNotFoundError("b"), "delete_table_branch", 404),
+        (TableBranchNotFoundError("b"), "cherry_pick_table_branch", 404),
+        (ConcurrentModificationError("x"), "cherry_pick_table_branch", 503),
         (ConcurrentModificationError("x"), "insert_into_table", 409),
         (RouteNotFound("x"), "", 406),
     ],
