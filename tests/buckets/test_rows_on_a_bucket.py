@@ -164,3 +164,32 @@ def test_a_blob_that_is_an_object_elsewhere_is_not_read(on_a_bucket: OnABucket) 
         answer = http.get("/v1/table/w$far/blob/b/0/bytes")
         assert (answer.status_code, answer.json()["code"]) == (403, 15), answer.text
         assert time.monotonic() - began < 10
+
+
+def test_rows_in_parts_are_one_version(on_a_bucket: OnABucket) -> None:
+    table = Subject(on_a_bucket.client(), ["w", f"parts_{on_a_bucket.emulator.scheme}"])
+    table.create()
+    path = f"/v1/table/{'$'.join(table.id)}"
+    with httpx.Client(base_url=on_a_bucket.server.url, timeout=60) as http:
+
+        def ask(what: str, upload: str) -> httpx.Response:
+            return http.post(f"{path}/multipart_write/{what}", params={"upload_id": upload})
+
+        def begun_with(*parts: str) -> str:
+            upload: str = http.post(f"{path}/multipart_write/create").json()["upload_id"]
+            for part in parts:
+                named = {"upload_id": upload, "upload_part_id": part}
+                added = http.post(f"{path}/insert", params=named, content=stream(MORE), headers=ARROW)
+                assert (added.status_code, added.json()["num_inserted_rows"]) == (200, MORE.num_rows), added.text
+            return upload
+
+        upload, given_up = begun_with("a", "b", "a"), begun_with("a")
+        assert len(table.rows()) == ROWS.num_rows
+        done = [ask("complete", upload).json() for _ in range(2)]
+        assert done[0] == done[1]
+        assert (done[0]["version"], done[0]["num_inserted_rows"]) == (2, 2 * MORE.num_rows)
+        assert len(table.rows()) == ROWS.num_rows + 2 * MORE.num_rows
+        assert [ask("abort", given_up).status_code for _ in range(2)] == [200, 200]
+        for ended, word in ((upload, "completed"), (given_up, "aborted")):
+            late = ask("abort" if word == "completed" else "complete", ended)
+            assert (late.status_code, word in late.text) == (400, True)
