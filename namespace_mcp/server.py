@@ -119,8 +119,8 @@ def _told(tool: AnyTool) -> ToldTool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.arguments.model_json_schema(),
-        output_schema=tool.answer.model_json_schema(mode="serialization"),
+        input_schema=_without_titles(tool.arguments.model_json_schema()),
+        output_schema=_without_titles(tool.answer.model_json_schema(mode="serialization")),
         annotations=ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.changes,
@@ -129,6 +129,17 @@ def _told(tool: AnyTool) -> ToldTool:
             open_world_hint=False,
         ),
     )
+
+
+def _without_titles(schema: Any) -> Any:
+    """A schema without the titles that repeat the names of fields: a model pays for each word of it."""
+    if isinstance(schema, dict):
+        return {
+            name: _without_titles(each)
+            for name, each in schema.items()
+            if not (name == "title" and isinstance(each, str))
+        }
+    return [_without_titles(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _version() -> str:

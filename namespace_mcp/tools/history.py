@@ -18,6 +18,8 @@ from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
 """Catalog versions that one call looks at for those that are wanted."""
+_COMPARED: Final = 5000
+"""Catalog versions that may be between two that are compared."""
 _CHANGES: Final = 20
 """Changes of one batch that are told."""
 _TOLD: Final = 5
@@ -135,6 +137,93 @@ def _changes(changes: Sequence[CatalogChange]) -> list[TableChange]:
     ]
 
 
+class CompareVersions(Arguments):
+    """Two catalog versions."""
+
+    before: Annotated[int, Field(ge=0, description="The earlier catalog version.")]
+    after: Annotated[int | None, Field(ge=0, description="The later one; the newest if absent.")] = None
+    limit: Annotated[int, Field(ge=1, le=100, description="At most so many tables; 100 are the most.")] = 20
+    skip: Annotated[int, Field(ge=0, description="`next_skip` of the answer before, with the same versions.")] = 0
+
+
+class ColumnChange(BaseModel):
+    """A column that differs: its types before and after, null where it is not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class TableDiff(BaseModel):
+    """A table that differs."""
+
+    kind: str = Field(description="`added`, `dropped`, `renamed` or `changed`; a renamed one may be changed, too.")
+    table: str
+    old_name: str | None
+    version_before: int | None
+    version_after: int | None
+    rows: int | None = Field(description="By how many rows it is larger; negative if smaller; null if unknown.")
+    columns: list[ColumnChange]
+
+
+class VersionDiff(ToolAnswer):
+    """What differs between two catalog versions; `catalog_version` is the later one."""
+
+    before: int
+    tables: list[TableDiff]
+    next_skip: int | None = Field(description="Give it as `skip` for further tables; null if these are all.")
+    unknown_versions: list[int] = Field(
+        description="Catalog versions between them that do not tell all that they did: tables that only they changed "
+        "may be missing. At most 20 of them."
+    )
+
+    def text(self) -> str:
+        """See `ToolAnswer`."""
+        lines = [f"catalog version {self.catalog_version}, compared with {self.before}"]
+        lines += [_difference_text(each) for each in self.tables] or ["(no table differs)"]
+        if self.next_skip is not None:
+            again = f"before={self.before}, after={self.catalog_version}, skip={self.next_skip}"
+            lines.append(f"more: call again with {again}")
+        if self.unknown_versions:
+            lines.append(f"not all is known of catalog versions {', '.join(map(str, self.unknown_versions))}")
+        return "\n".join(lines)
+
+
+def _difference_text(table: TableDiff) -> str:
+    name = table.table if table.old_name is None else f"{table.old_name}, now {table.table}"
+    versions = " to ".join(number(each) or "none" for each in (table.version_before, table.version_after))
+    parts = [f"{table.kind} {name}: version {versions}"]
+    parts += [f"{signed(table.rows)} rows"] if table.rows else []
+    parts += [f"{each.name}: {each.before or 'none'} to {each.after or 'none'}" for each in table.columns]
+    return visible(", ".join(parts))
+
+
+def compare_versions(catalog: Catalog, arguments: CompareVersions) -> VersionDiff:
+    """What differs between two catalog versions."""
+    after = read_version(catalog, arguments.after)
+    found = catalog.diff(arguments.before, after, skip=arguments.skip, limit=arguments.limit, within=_COMPARED)
+    return VersionDiff(
+        catalog_version=after,
+        before=found.before,
+        tables=[
+            TableDiff(
+                kind=each.kind,
+                table=str(each.name),
+                old_name=None if each.old_name is None else str(each.old_name),
+                version_before=each.before,
+                version_after=each.after,
+                rows=each.rows,
+                columns=[
+                    ColumnChange(name=column.name, before=column.before, after=column.after) for column in each.columns
+                ],
+            )
+            for each in found.tables
+        ],
+        next_skip=found.next,
+        unknown_versions=list(found.unknown[:20]),
+    )
+
+
 HISTORY_TOOLS: Final = (
     Tool(
         "catalog_history",
@@ -144,5 +233,14 @@ HISTORY_TOOLS: Final = (
         ReadHistory,
         HistoryAnswer,
         read_history,
+    ),
+    Tool(
+        "compare_versions",
+        "Compare two versions of the catalog",
+        "The tables that differ between two catalog versions: added, dropped, renamed or changed, with their versions, "
+        "by how many rows, and columns whose types differ.",
+        CompareVersions,
+        VersionDiff,
+        compare_versions,
     ),
 )

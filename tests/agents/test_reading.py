@@ -140,4 +140,37 @@ def test_the_history_says_who_changed_what(admin: Caller) -> None:
     assert (plans["message"], plans["kind"]) == ("the first batch", "batch")
     assert "secret.plans" in [change["about"] for change in plans["changes"]]
     assert admin("catalog_history", principal="nobody")["entries"] == []
+
+
+def test_two_versions_of_the_catalog_are_compared(admin: Caller, team: Team) -> None:
+    name = "work.compared"
+    rows = [{"id": 1}, {"id": 2}]
+    changes = [{"do": "create_table", "table": name, "columns": "id int64, old string", "rows": rows}]
+    made = admin("change", message="make", changes=changes)["catalog_version"]
+    with team.catalog as catalog, catalog.begin() as tx:
+        tx.drop_columns(("work", "compared"), ["old"])
+        tx.delete(("work", "compared"), "id = 1")
+    [changed] = admin("compare_versions", before=made)["tables"]
+    assert changed == {
+        "kind": "changed",
+        "table": name,
+        "old_name": None,
+        "version_before": 1,
+        "version_after": changed["version_after"],
+        "rows": -1,
+        "columns": [{"name": "old", "before": "utf8", "after": None}],
+    }
+    whole = admin("compare_versions", before=made - 1)
+    assert [(each["kind"], each["table"], each["rows"]) for each in whole["tables"]] == [("added", name, 1)]
+    pages, skip = [], 0
+    while skip is not None:
+        page = admin("compare_versions", before=1, after=whole["catalog_version"], limit=1, skip=skip)
+        pages += page["tables"]
+        skip = page["next_skip"]
+    assert {"secret.plans", "shop.orders", name} <= {each["table"] for each in pages}
+    assert "no table differs" in text_of(admin.answer("compare_versions", before=made, after=made))
+    assert admin.refused("compare_versions", before=made, after=made - 1)["outcome"] == "nothing_done"
+    told = {each["table"] for each in team.caller("reader")("compare_versions", before=1, limit=100)["tables"]}
+    assert "shop.orders" in told
+    assert not told & {name, "secret.plans"}
     assert admin("catalog_history", since="2999-01-01T00:00:00Z")["entries"] == []
