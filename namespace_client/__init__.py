@@ -10,6 +10,7 @@ catalog             `Catalog`: connections, transactions, retries of whole block
 past                what a catalog did and how its server is: history, log, refused attempts, health
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 differences         what differs between two catalog versions
+row_differences     rows of a table that only one of them has
 log                 the log of a catalog: a line for each batch
 events              the events of the catalog, and cursors that move behind them
 reads               reads outside of a transaction, and `CatalogView`: the catalog at one version
@@ -65,10 +66,11 @@ if TYPE_CHECKING:
         AsyncTableReader,
         AsyncTransaction,
     )
-    from namespace_client.audit import RefusedAttempt, RefusedAttempts
+    from namespace_client.audit import FailedOperation, RefusedAttempt, RefusedAttempts
     from namespace_client.blobs import BlobFile
     from namespace_client.catalog import Attempt, Catalog
     from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
+    from namespace_client.differences import CatalogDiff, ColumnDifference, TableDifference
     from namespace_client.errors import (
         AccessRefused,
         AlreadyExists,
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
         PrivilegeCheck,
         RoleHolder,
     )
+    from namespace_client.health import HealthWarning, ServerHealth
     from namespace_client.history import CatalogBatch, CatalogChange, CatalogHistory, CatalogVersion
     from namespace_client.http import CatalogServer
     from namespace_client.lancedb_past import lancedb
@@ -108,11 +111,13 @@ if TYPE_CHECKING:
         TransactionTable,
     )
     from namespace_client.leases import Intent, PinnedVersion
+    from namespace_client.log import CatalogLog, LogEntry
     from namespace_client.names import Name
     from namespace_client.progress import with_progress
     from namespace_client.reading import TableReader
     from namespace_client.reads import CatalogView
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
+    from namespace_client.row_differences import RowDiff
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.table_overview import (
         ColumnOverview,
@@ -156,10 +161,12 @@ __all__ = [
     "CatalogChange",
     "CatalogClosed",
     "CatalogCursor",
+    "CatalogDiff",
     "CatalogEvent",
     "CatalogGrant",
     "CatalogHistory",
     "CatalogIntent",
+    "CatalogLog",
     "CatalogPin",
     "CatalogServer",
     "CatalogUnavailable",
@@ -168,6 +175,7 @@ __all__ = [
     "CatalogView",
     "ChangedTable",
     "ClientError",
+    "ColumnDifference",
     "ColumnOverview",
     "CommitConflict",
     "CommitRejected",
@@ -177,6 +185,7 @@ __all__ = [
     "Conflict",
     "DroppedTable",
     "EventsGone",
+    "FailedOperation",
     "FoundTables",
     "FragmentFile",
     "FragmentOverview",
@@ -186,11 +195,13 @@ __all__ = [
     "GrantOutcome",
     "GrantedOn",
     "GrantedTo",
+    "HealthWarning",
     "IncompatibleConflict",
     "IndexDescription",
     "IndexOverview",
     "Intent",
     "InvalidCall",
+    "LogEntry",
     "MergeCounts",
     "MultiTableTransaction",
     "Name",
@@ -202,11 +213,14 @@ __all__ = [
     "RefusedAttempts",
     "RetryableConflict",
     "RoleHolder",
+    "RowDiff",
     "RowsDeleted",
     "RowsMerged",
     "RowsUpdated",
+    "ServerHealth",
     "StagedTransaction",
     "TableDescription",
+    "TableDifference",
     "TableOfIntent",
     "TableOverview",
     "TableReader",
@@ -261,6 +275,15 @@ _HOMES: Final = {
     "CatalogBatch": "namespace_client.history",
     "CatalogChange": "namespace_client.history",
     "CatalogVersion": "namespace_client.history",
+    "CatalogDiff": "namespace_client.differences",
+    "ColumnDifference": "namespace_client.differences",
+    "TableDifference": "namespace_client.differences",
+    "CatalogLog": "namespace_client.log",
+    "LogEntry": "namespace_client.log",
+    "HealthWarning": "namespace_client.health",
+    "ServerHealth": "namespace_client.health",
+    "RowDiff": "namespace_client.row_differences",
+    "FailedOperation": "namespace_client.audit",
     "CatalogHistory": "namespace_client.history",
     "CatalogServer": "namespace_client.http",
     "Intent": "namespace_client.leases",

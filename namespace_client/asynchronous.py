@@ -349,6 +349,12 @@ class AsyncCatalog(_Threaded[Catalog]):
         await self.close()
 
     close = _threaded(Catalog.close)
+    log = _threaded(Catalog.log)
+    diff = _threaded(Catalog.diff)
+    row_diff = _threaded(Catalog.row_diff)
+    event = _threaded(Catalog.event)
+    maker = _threaded(Catalog.maker)
+    health = _threaded(Catalog.health)
     namespaces = _threaded(Catalog.namespaces)
     tables = _threaded(Catalog.tables)
     find = _threaded(Catalog.find)

@@ -17,6 +17,7 @@ from namespace_client.history import CatalogHistory, HistoryFilter
 from namespace_client.http import CatalogServer
 from namespace_client.log import CatalogLog, read_log
 from namespace_client.names import AnyName
+from namespace_client.row_differences import RowDiff, compare_rows
 from table_data.batch_operations import DELIMITER
 from table_data.errors import require_count
 
@@ -160,6 +161,30 @@ class CatalogPast(CatalogGrants):
         for name, value in (("before", before), ("after", after), ("skip", skip)):
             require_count(name, value)
         return compare(self.access, before, after, skip=skip, limit=limit, within=within)
+
+    def row_diff(
+        self, table: AnyName, before: int, after: int, *, old_name: AnyName | None = None, limit: int = 20
+    ) -> RowDiff:
+        """Rows of a table that only one of two catalog versions has: a sample, among the last 200 rows of each.
+
+        The catalog reads the rows: this process needs no access to storage.
+
+        Args:
+            table: Name of the table in the later version.
+            before: The earlier catalog version.
+            after: The later one.
+            old_name: Its name in the earlier version, if it is another one.
+            limit: How many rows of each version are given at most.
+
+        Raises:
+            NotFound: There is no such table in one of the versions.
+            CommitRejected: The catalog refused the read.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        for name, value in (("before", before), ("after", after)):
+            require_count(name, value)
+        old_id = None if old_name is None else self._path(old_name)
+        return compare_rows(self.access, self._path(table), before, after, old_id=old_id, limit=limit)
 
     def event(self, version: int) -> CatalogEvent:
         """What a catalog version did: its batches, and the versions of tables before and after.

@@ -8,7 +8,7 @@ keeping  dropped tables, pins, intents and cursors
 grants   who may do what
 changes  the few changes, each asked about before
 log      the log of the catalog, and what one of its versions did
-diff     what differs between two catalog versions
+diff     what differs between two catalog versions: tables, and rows of one of them
 events   events as they come
 refused  rejected batches, and what else was refused
 sign_in  who the visitor is
@@ -49,6 +49,7 @@ SCREENS: Final = (
     Screen("batch", "/log/{version}", log.batch),
     Screen("winner", "/winner/{table}/{version}", log.winner),
     Screen("diff", "/diff", diff.show, label="Diff"),
+    Screen("row-diff", "/diff/{table}", diff.show_rows),
     Screen("events", "/events", events.show, label="Events"),
     Screen("events-news", "/events/after/{since}", events.news),
     Screen("refused", "/refused", refused.show, label="Rejected"),

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from html import unescape
 
+import httpx
 import pyarrow as pa
 import pytest
 
-from namespace_client import CommitConflict
-from tests.console.conftest import SECRETS, Site, text_of
+from namespace_client import Catalog, CommitConflict
+from namespace_console.application import Console
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.observability.metrics.measures import ServerMetrics
+from namespace_server.rest.identity import Authenticator
+from tests.console.conftest import KEY_OF, KEYS, SECRETS, Site, Visitor, text_of
+from tests.running import serving
 
 PAGES = {
     "": 4,
@@ -19,6 +27,7 @@ PAGES = {
     "/log/5": 1,
     "/diff": 4,
     "/diff?before=1&after=6": 15,
+    "/diff/shop%24orders?before=3&after=6": 4,
     "/events": 2,
     "/events/after/2": 1,
     "/refused": 1,
@@ -118,6 +127,11 @@ def test_differences_of_two_versions(site: Site) -> None:
     shown = visitor.text(f"/diff?before=1&after={newest(site)}")
     assert "added shop.orders none → " in shown
     assert "added hidden.salaries none → 1" in shown
+    rows = visitor.text("/diff/shop%24orders?before=3&after=6")
+    assert "3 rows before 3 rows after +0 difference" in rows
+    assert re.search(r"Only before id what 1 a Only after id what 4 <script>alert\(1\)</script>", rows)
+    assert visitor.get("/diff/shop%24orders?before=1&after=6").status_code == 404
+    assert visitor.get("/diff/shop%24orders?before=1").status_code == 400
     assert visitor.get("/diff?before=5&after=2").status_code == 400
     assert visitor.get("/diff?before=1&after=99999").status_code in {400, 404}
 
@@ -175,3 +189,41 @@ def _lose(site: Site, table: list[str]) -> None:
         late.delete(table, "id = 1")
         with site.owner.begin(message="the winner") as first:
             first.delete(table, "id = 1")
+
+
+@pytest.fixture(scope="module")
+def granted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Visitor, int]]:
+    """Eve, who may read one table of two, on a catalog with grants in force; and its version."""
+    root = tmp_path_factory.mktemp("history") / "catalog"
+    app = create_app(
+        DirectoryNamespace(root=str(root), durability="none"),
+        Authenticator(KEYS, wrong_keys=0),
+        metrics=ServerMetrics(),
+    )
+    app.mount("console", Console())
+    with serving(app) as url, Catalog.connect(url, api_key=KEY_OF["ann"]) as owner:
+        owner.create_namespace(["shop"])
+        owner.enable_grants(principals=["ann"])
+        for name in ("orders", "secret"):
+            with owner.begin(message=f"message of {name}") as tx:
+                tx.create(["shop", name], pa.table({"id": [1]}))
+        owner.grant("read", principal="eve", table=["shop", "orders"])
+        with httpx.Client(base_url=url, verify=False, timeout=30) as http:
+            visitor = Visitor(http)
+            assert visitor.sign_in(KEY_OF["eve"]).status_code == 303
+            yield visitor, owner.access.state().version
+
+
+def test_what_is_hidden_is_in_no_page_of_the_history(granted: tuple[Visitor, int]) -> None:
+    eve, version = granted
+    for path in ("", "/log", "/events", f"/diff?before=1&after={version}", "/events/after/1"):
+        page = eve.get(path)
+        assert page.status_code == 200
+        assert "secret" not in page.text, path
+    assert "versions to promote" not in eve.text("")  # the numbers of the server are for those who see all
+    hidden, absent = eve.get("/diff/shop%24secret?before=4&after=4"), eve.get("/diff/shop%24absent?before=4&after=4")
+    assert hidden.status_code == absent.status_code == 404
+    assert hidden.text.replace("secret", "") == absent.text.replace("absent", "")
+    answers = [eve.get(f"/log/{number}") for number in range(1, version + 1)]
+    assert not any("secret" in answer.text for answer in answers)
+    assert 404 in {answer.status_code for answer in answers}

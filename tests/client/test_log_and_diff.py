@@ -1,0 +1,202 @@
+"""The log of a catalog, differences of its versions, what one version did, and the health of a server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from namespace_client import InvalidCall, NotFound
+from namespace_client.health import read_health, seconds
+from tests.client.scene import Scene
+
+over_http = pytest.mark.parametrize("scene", ["http"], indirect=True)
+
+
+def head(scene: Scene) -> int:
+    return scene.catalog.access.state().version
+
+
+@pytest.fixture
+def start(scene: Scene) -> int:
+    """The catalog version before three batches on two tables of the scene."""
+    found = head(scene)
+    with scene.catalog.begin(message="both") as tx:
+        tx.create("a", pa.table({"id": [1, 2], "gone": ["x", "y"]}))
+        tx.create("b", pa.table({"id": [1]}))
+    with scene.catalog.begin(message="more\nof a") as tx:
+        tx.append("a", pa.table({"id": [3], "gone": ["z"]}))
+    with scene.catalog.begin() as tx:
+        tx.delete("a", "id = 1")
+    return found
+
+
+def test_the_log_has_a_line_for_each_batch_newest_first(scene: Scene, start: int) -> None:
+    log = [each for each in scene.catalog.log(20) if each.version > start]
+    assert [each.message for each in log] == ["", "more\nof a", "both"]
+    assert [(each.added, each.removed) for each in log] == [(0, -1), (1, 0), (3, 0)]
+    assert [[str(name) for name in each.tables] for each in log] == [
+        [f"{scene.namespace}.a"],
+        [f"{scene.namespace}.a"],
+        [f"{scene.namespace}.a", f"{scene.namespace}.b"],
+    ]
+    assert log[0].operations == ("Delete",)
+    assert {each.kind for each in log} == {"batch"}
+    text = repr(scene.catalog.log(3)).splitlines()
+    assert text[0].split() == ["version", "time", "by", "message", "tables", "rows"]
+    assert "more\\x0aof a" in text[2]
+    assert text[2].endswith("+1")
+    assert "<td" in scene.catalog.log(1)._repr_html_()
+
+
+def test_the_log_goes_on_where_a_page_ends_and_is_filtered(scene: Scene, start: int) -> None:
+    first = scene.catalog.log(1)
+    assert first.below == first[0].version
+    second = scene.catalog.log(1, below=first.below)
+    assert [each.message for each in second] == ["more\nof a"]
+    of_b = scene.catalog.log(table="b")
+    assert [each.message for each in of_b] == ["both"]
+    assert of_b.below is None
+    cut = scene.catalog.log(table="b", within=1)
+    assert (list(cut), cut.below, cut.searched) == ([], cut.searched, cut.below)
+    assert cut.below is not None
+    assert [each.message for each in scene.catalog.log(table="b", below=cut.below)] == ["both"]
+    assert list(scene.catalog.log(principal="nobody")) == []
+    now = datetime.now(UTC) + timedelta(minutes=1)
+    assert list(scene.catalog.log(since=now)) == []
+    assert scene.catalog.log(3, until=now, since=now - timedelta(hours=1))[0].message == ""
+    assert list(scene.catalog.log(until=now - timedelta(days=900))) == []
+    assert list(scene.catalog.log(0)) == []
+    with pytest.raises(InvalidCall):
+        scene.catalog.log(-1)
+
+
+def test_a_diff_tells_tables_versions_rows_and_columns(scene: Scene, start: int) -> None:
+    made = head(scene)
+    added = {str(each.name): each for each in scene.catalog.diff(start, made).tables}
+    assert {name: (each.kind, each.before, each.after, each.rows) for name, each in added.items()} == {
+        f"{scene.namespace}.a": ("added", None, 3, 2),
+        f"{scene.namespace}.b": ("added", None, 1, 1),
+    }
+    scene.catalog.drop("b")
+    scene.catalog.rename("a", "c")
+    with scene.catalog.begin() as tx:
+        tx.drop_columns("c", ["gone"])
+        tx.add_columns("c", {"new": "id * 2"})
+    scene.catalog.create("b", pa.table({"other": [1, 2]}))
+    diff = scene.catalog.diff(made, head(scene))
+    by_kind = {each.kind: each for each in diff.tables}
+    assert sorted(each.kind for each in diff.tables) == ["added", "dropped", "renamed"]
+    renamed = by_kind["renamed"]
+    assert (str(renamed.old_name), str(renamed.name)) == (f"{scene.namespace}.a", f"{scene.namespace}.c")
+    assert {each.name: (each.before, each.after) for each in renamed.columns} == {
+        "gone": ("utf8", None),
+        "new": (None, "int64"),
+    }
+    assert str(by_kind["dropped"].name) == str(by_kind["added"].name) == f"{scene.namespace}.b"
+    assert "renamed" in repr(diff)
+    assert "renamed" in diff._repr_html_()
+    assert scene.catalog.diff(made, made).tables == ()
+
+
+def test_a_diff_comes_in_pages_and_is_bounded(scene: Scene, start: int) -> None:
+    made = head(scene)
+    first = scene.catalog.diff(start, made, limit=1)
+    assert ([str(each.name) for each in first.tables], first.next) == ([f"{scene.namespace}.a"], 1)
+    second = scene.catalog.diff(start, made, limit=1, skip=1)
+    assert ([str(each.name) for each in second.tables], second.next) == ([f"{scene.namespace}.b"], None)
+    assert first.num_candidates == 2
+    with pytest.raises(InvalidCall, match="at most 1 catalog versions"):
+        scene.catalog.diff(start, made, within=1)
+    with pytest.raises(InvalidCall, match="an earlier version and a later one"):
+        scene.catalog.diff(made, start)
+
+
+def test_tables_of_a_namespace_that_came_back_are_in_a_diff(scene: Scene, start: int) -> None:
+    scene.catalog.create_namespace("inner")
+    scene.catalog.create("inner.t", pa.table({"id": [1]}))
+    scene.catalog.drop_namespace("inner", cascade=True)
+    gone = head(scene)
+    scene.catalog.undrop_namespace("inner")
+    assert [(each.kind, str(each.name)) for each in scene.catalog.diff(gone, head(scene)).tables] == [
+        ("added", f"{scene.namespace}.inner.t")
+    ]
+
+
+def test_rows_that_only_one_version_has(scene: Scene, start: int) -> None:
+    made = head(scene)
+    scene.catalog.append(
+        "a", pa.table({"id": [9], "gone": [None]}, schema=pa.schema({"id": "int64", "gone": "string"}))
+    )
+    scene.catalog.delete("a", "id = 2")
+    diff = scene.catalog.row_diff("a", made, head(scene))
+    assert [[str(cell) for cell in row.cells] for row in diff.removed] == [["2", "y"]]
+    assert [str(row.cells[0]) for row in diff.added] == ["9"]
+    assert (diff.num_before, diff.num_after, diff.is_whole) == (2, 2, True)
+    assert repr(diff).splitlines()[1].split() == ["-", "2", "y"]
+    with pytest.raises(NotFound):
+        scene.catalog.row_diff("a", start, made)
+
+
+def test_an_event_is_what_one_version_did(scene: Scene, start: int) -> None:
+    event = scene.catalog.event(start + 1)
+    assert [batch.message for batch in event.batches] == ["both"]
+    assert {(str(each.name), each.before, each.after, each.rows) for each in event.tables} == {
+        (f"{scene.namespace}.a", None, 1, 2),
+        (f"{scene.namespace}.b", None, 1, 1),
+    }
+    assert scene.catalog.maker("a", 2) == start + 2
+    assert scene.catalog.maker("a", 77) is None
+    with pytest.raises(NotFound):
+        scene.catalog.event(0)
+
+
+EXPOSITION = """
+lance_namespace_batch_seconds_bucket{le="0.01",outcome="committed"} 98.0
+lance_namespace_batch_seconds_bucket{le="0.1",outcome="committed"} 100.0
+lance_namespace_batch_seconds_bucket{le="+Inf",outcome="committed"} 100.0
+lance_namespace_batch_seconds_count{outcome="committed"} 100.0
+lance_namespace_batch_seconds_count{outcome="unknown"} 2.0
+lance_namespace_step_seconds_bucket{le="+Inf",step="flip"} 1.0
+lance_namespace_catalog_entries{kind="namespace"} 3.0
+lance_namespace_catalog_entries{kind="table"} 1e+06
+lance_namespace_promotion_backlog 250.0
+lance_namespace_snapshot_age_seconds 400.0
+lance_namespace_background_runs_total{outcome="failed",task="gc"} 1.0
+lance_namespace_collection_left_tables 4.0
+lance_namespace_cursors{state="expired"} 1.0
+lance_namespace_backup_timestamp_seconds 1000.0
+lance_namespace_clock_ahead_seconds -90.0
+lance_namespace_quarantined_files_total 1.0
+lance_namespace_audit_lines_total{outcome="dropped"} 5.0
+lance_namespace_read_only 1.0
+"""
+
+
+def test_health_is_read_from_metrics_with_a_warning_for_each_thing_that_wants_attention() -> None:
+    health = read_health(EXPOSITION, now=1000.0 + 8 * 86_400)
+    assert (health.namespaces, health.tables, health.backlog) == (3, 1_000_000, 250)
+    assert (seconds(health.commit_median), seconds(health.commit_tail)) == ("< 10 ms", "< 100 ms")
+    assert seconds(health.flip_median) == "very long"
+    commands = {each.text.split(":")[0]: each.command for each in health.warnings}
+    assert len(commands) == 11
+    assert commands["The last backup began 8 days ago."] == "lance-namespace backup DESTINATION"
+    assert "warning" in repr(health)
+    quiet = read_health("")
+    assert (quiet.warnings, quiet.commit_median, seconds(None)) == ((), None, "")
+
+
+@over_http
+def test_a_server_tells_its_health(scene: Scene, start: int) -> None:
+    health = scene.catalog.health()
+    assert health.tables >= 2
+    assert health.batches["committed"] >= 3
+    assert health.flip_median is not None
+    assert "promotion backlog" in repr(health)
+
+
+@pytest.mark.parametrize("scene", ["in process"], indirect=True)
+def test_a_catalog_in_this_process_has_no_health(scene: Scene) -> None:
+    with pytest.raises(InvalidCall, match="expected a server"):
+        scene.catalog.health()
