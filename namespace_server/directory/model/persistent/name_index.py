@@ -1,8 +1,8 @@
 """The names of all tables by parts of them: an index of blocks, each with the text of its names and a sieve of it.
 
-A search looks into the blocks whose sieve has all groups of three bytes of what is looked for, and there at their text;
-so its time is that of the blocks that may match, not of the tables. An edit makes the blocks anew that it changes and
-shares the rest.
+A search looks into the blocks whose sieve has all groups of one, two and three bytes of what is looked for, and there
+at their text; so its time is that of the blocks that may match, not of the tables. An edit makes those blocks anew that
+it changes, and shares the rest.
 
 A block of some hundred names takes, for each of them, the bytes of its id, 16 bytes of references, and 2 to 4 bytes of
 sieve.
@@ -25,8 +25,8 @@ from namespace_server.directory.model.object_ids import DELIMITER, ObjectId
 _BLOCK: Final = 512
 """Names of a block that is made; one that an edit makes twice as long is divided."""
 _SIEVE_BITS: Final = 13
-"""A sieve has two to this power of bits: a kilobyte."""
-_SIEVE_BYTES: Final = 1 << _SIEVE_BITS >> 3
+"""A sieve has two to this power of bits for groups of two and three bytes, and one for each byte."""
+_SIEVE_BYTES: Final = ((1 << _SIEVE_BITS) + 256) // 8
 _GROUP: Final = 3
 _MULTIPLIER: Final = np.uint32(2_654_435_761)
 _BEGIN, _PARENT = "\n", "\0"
@@ -177,7 +177,7 @@ class NameIndex:
 
     def _candidates(self, texts: Sequence[str], begin: int, end: int) -> Iterator[_Block]:
         """The blocks of a range that may have all of these texts in one line."""
-        bits = np.unique(np.concatenate([_bits(text.encode(errors="replace")) for text in texts]))
+        bits = np.unique(np.concatenate([_bits_of(text) for text in texts]))
         may = np.ones(max(end - begin, 0), np.bool_)
         for bit in bits.tolist():
             may &= (self._sieves[begin:end, bit >> 3] >> (bit & 7) & 1).astype(np.bool_)
@@ -207,17 +207,25 @@ def _block(parents: Sequence[ObjectId], names: Sequence[str]) -> _Block:
     if text.count(_BEGIN) != len(names) or text.count(_PARENT) != len(names):  # names that other writers made
         text = "".join(map(_line, parents, names))
     text += _BEGIN
-    sieve = np.zeros(1 << _SIEVE_BITS, np.uint8)
-    sieve[_bits(text.encode(errors="replace"))] = 1
+    sieve = np.zeros(8 * _SIEVE_BYTES, np.uint8)
+    sieve[_bits_of(text)] = 1
     return _Block(tuple(parents), tuple(names), text, np.packbits(sieve, bitorder="little"))
 
 
-def _bits(text: bytes) -> NDArray[np.uint32]:
-    """The bits of a sieve for all groups of three bytes of a text; none for a shorter one."""
-    if len(text) < _GROUP:
-        return np.zeros(0, np.uint32)
-    codes = np.frombuffer(text, np.uint8).astype(np.uint32)
-    groups = codes[:-2] << np.uint32(16) | codes[1:-1] << np.uint32(8) | codes[2:]
+def _bits_of(text: str) -> NDArray[np.uint32]:
+    """The bits of a sieve for all groups of one, two and three bytes of a text."""
+    codes = np.frombuffer(text.encode(errors="replace"), np.uint8).astype(np.uint32)
+    return np.concatenate([_bits(codes, length) for length in range(1, _GROUP + 1)])
+
+
+def _bits(codes: NDArray[np.uint32], length: int) -> NDArray[np.uint32]:
+    """Those for groups of so many bytes: a bit of its own for each byte, hashed ones for the others."""
+    if length == 1:
+        return codes + np.uint32(1 << _SIEVE_BITS)
+    count = max(len(codes) - length + 1, 0)
+    groups = np.full(count, length, np.uint32)
+    for at in range(length):
+        groups = groups << np.uint32(8) | codes[at : at + count]
     return groups * _MULTIPLIER >> np.uint32(32 - _SIEVE_BITS)
 
 
