@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 
+from lance_core.hidden_credentials import without_credentials
 from namespace_client.access import CatalogAccess, Changed, ChangeNotSent, ChangeRejected, ChangeUnknown, Reply, pause
 from namespace_client.connections import TokenProvider
 from namespace_client.error_codes import ErrorCode
@@ -172,6 +173,7 @@ class HttpClient:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = url
+        self.shown_url = without_credentials(url, is_value=True)
         self._headers = dict(headers or {})
         self._token = None if provider is None else _ProvidedToken(provider)
         self.timeout = timeout
@@ -230,7 +232,7 @@ class HttpClient:
                 _TWICE, self.send, method, path, body, parameters=parameters, headers=headers
             )
         except httpx.RequestError as error:
-            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+            raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
         return self._result(response, path)
 
     def _result(self, response: HttpResponse, path: str) -> Json:
@@ -242,7 +244,9 @@ class HttpClient:
             denied = access_refused(self.url, response.status)
             if denied is not None:
                 raise denied
-            raise CatalogUnreachable(f"{self.url}: answered {response.status} to {path}, not as a catalog server does")
+            raise CatalogUnreachable(
+                f"{self.shown_url}: answered {response.status} to {path}, not as a catalog server does"
+            )
         return response.result
 
     def fetch(
@@ -264,7 +268,7 @@ class HttpClient:
         try:
             response = _TWICE(self._exchange, method, path, body, parameters=parameters, headers=given)
         except httpx.RequestError as error:
-            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+            raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
         if response.status_code not in accepted:
             self._require_success(response, path)
         return response
@@ -283,13 +287,13 @@ class HttpClient:
                     self._require_success(response, path)
                 yield response
         except httpx.RequestError as error:
-            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+            raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
 
     def _require_success(self, response: httpx.Response, path: str) -> None:
         """Raise for an error what `ask` raises."""
         if response.status_code not in _SUCCESS:
             self._result(_read(response), path)
-            raise CatalogUnreachable(f"{self.url}: answered {response.status_code} to {path} without an error")
+            raise CatalogUnreachable(f"{self.shown_url}: answered {response.status_code} to {path} without an error")
 
     def rows(
         self, method: Method, path: str, body: Json | None = None, *, at: int | None = None, most: int | None = None
@@ -303,7 +307,7 @@ class HttpClient:
         try:
             response = _TWICE(self._open, method, path, body, at)
         except httpx.RequestError as error:
-            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+            raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
         self._require_success(response, path)
         return rows_of(response, self.url, most=most)
 
@@ -318,7 +322,7 @@ class HttpClient:
         try:
             response: HttpResponse = _UNTHROTTLED(_TWICE, send)
         except httpx.RequestError as error:
-            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+            raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
         return self._result(response, path)
 
     def _open(self, method: Method, path: str, body: Json | None, at: int | None) -> httpx.Response:
@@ -348,7 +352,7 @@ class HttpClient:
 
     def _require_open(self, method: Method, path: str) -> None:
         if self._client.is_closed:
-            raise CatalogClosed(f"{method} {path}: the connection to {self.url} was closed; nothing was sent")
+            raise CatalogClosed(f"{method} {path}: the connection to {self.shown_url} was closed; nothing was sent")
 
     def _exchange(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from lance_core.errors import StorageError
+from lance_core.hidden_credentials import without_credentials
 from lance_core.storage.keys import check_key
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
@@ -28,15 +28,8 @@ if TYPE_CHECKING:
 
 BUCKETS: Final = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 """The service of each scheme of a bucket: the name of its module, and of the extra that it needs."""
-_PASSWORD = re.compile(r"(://[^/?#:@]*):[^/?#]*@")
-_QUERY = re.compile(r"\?.+", re.DOTALL)
 _memory_stores: dict[str, MemoryStore] = {}
 _memory_lock = threading.Lock()
-
-
-def shown_uri(uri: str) -> str:
-    """A URI as errors and logs show it: without a password, and without a query."""
-    return _QUERY.sub("?…", _PASSWORD.sub(r"\1:…@", uri)) if "://" in uri else uri
 
 
 def open_store(
@@ -63,7 +56,7 @@ def open_store(
     if "://" not in text:
         return _local_store(text, durability)
     parts = urlsplit(text)
-    text = shown_uri(text)
+    text = without_credentials(text, is_value=True)
     if ":" in parts.netloc.rpartition("@")[0]:
         raise StorageError(
             f"{text}: expected no password in a URI, found one: give it as an option of the object store"

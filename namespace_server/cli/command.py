@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Self
 
 import typer
 
+from lance_core.hidden_credentials import without_credentials
 from namespace_server.interruption import INTERRUPTED
 
 Run = Callable[..., None]
@@ -99,7 +100,7 @@ def with_options(run: Run, function: Run, added: Mapping[str, tuple[Any, Any]]) 
 
 def refusal(message: str, status: ExitStatus = ExitStatus.REFUSED) -> typer.Exit:
     """The end of a command that is refused, after a line on standard error."""
-    typer.echo(f"lance-namespace: {' '.join(message.split())}", err=True)
+    typer.echo(f"lance-namespace: {without_credentials(' '.join(message.split()))}", err=True)
     return typer.Exit(status)
 
 

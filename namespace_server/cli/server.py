@@ -21,7 +21,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.amounts import counted
 from lance_core.errors import LanceCoreError
-from lance_core.storage.opening import shown_uri
+from lance_core.hidden_credentials import without_credentials
 from namespace_server.app import Application, create_app
 from namespace_server.background.gc import GarbageCollection
 from namespace_server.background.maintenance import TableMaintenance
@@ -103,7 +103,7 @@ def serve(config: Path | None, **given: object) -> None:
     _mount(app, settings)
     for job in _jobs(settings, namespace, app, observer):
         app.run_in_background(job)
-    _log.info("serving %s", shown_uri(settings.root))
+    _log.info("serving %s", without_credentials(settings.root))
     try:
         server = Server(app, settings.serving)
     except ValueError as error:
@@ -177,9 +177,9 @@ def _require_callers(settings: Settings, authenticator: Authenticator, namespace
     if policy is not None:
         namespace.close()
         raise refusal(
-            f"refused to serve {shown_uri(settings.root)}: grants are in force in its catalog, and without keys no "
-            "caller has a name. Configure API keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or "
-            "LANCE_NAMESPACE_API_KEYS_FILE) or issuers of tokens ([[token_issuers]], LANCE_NAMESPACE_TOKEN_ISSUERS)."
+            f"refused to serve {without_credentials(settings.root)}: grants are in force in its catalog, and without "
+            "keys no caller has a name. Configure API keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS "
+            "or LANCE_NAMESPACE_API_KEYS_FILE) or issuers of tokens ([[token_issuers]], LANCE_NAMESPACE_TOKEN_ISSUERS)."
         )
 
 
@@ -365,5 +365,5 @@ def _open(settings: Settings, observer: Observer = SILENT) -> DirectoryNamespace
         return DirectoryNamespace(catalog=settings.catalog, observer=observer)
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
         text = str(error)
-        root = shown_uri(settings.root)
+        root = without_credentials(settings.root)
         raise refusal(text if root in text else f"{root}: {text}") from error

@@ -33,6 +33,8 @@ from namespace_server.observability.observation import (
 T = TypeVar("T")
 
 _SERVER_ERROR: Final = 500
+_SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
+"""Texts of errors may hold values of rows, names, and what a client sent: no span has them."""
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -69,7 +71,7 @@ class Tracing(RequestTracing):
         headers: Mapping[bytes, bytes] = scope["header_map"]
         given = {name: headers[name.encode()].decode("latin-1") for name in _CONTEXT if name.encode() in headers}
         with self._tracer.start_as_current_span(
-            "request", context=self._propagator.extract(given), kind=SpanKind.SERVER
+            "request", context=self._propagator.extract(given), kind=SpanKind.SERVER, **_SILENT
         ) as span:
             yield
             status = scope["response_start"]["status"] if "response_start" in scope else 0
@@ -90,7 +92,7 @@ class Tracing(RequestTracing):
         spans = [context.run(trace.get_current_span) for context in others]
         links = [Link(span.get_span_context()) for span in spans]
         attributes = {"lance.group.changes": 1 + len(spans)}
-        with self._tracer.start_as_current_span("commit", links=links, attributes=attributes) as group:
+        with self._tracer.start_as_current_span("commit", links=links, attributes=attributes, **_SILENT) as group:
             for span in spans:
                 span.add_link(group.get_span_context())
             return work()
@@ -109,8 +111,12 @@ class Tracing(RequestTracing):
             if not trace.get_current_span().is_recording():
                 yield
                 return
-            with self._tracer.start_as_current_span(name):
-                yield
+            with self._tracer.start_as_current_span(name, **_SILENT) as span:
+                try:
+                    yield
+                except BaseException:
+                    span.set_status(Status(StatusCode.ERROR))
+                    raise
 
     def storage_calls(self, kind: str, outcome: str) -> Callable[[float], None]:
         """See `Observer`."""

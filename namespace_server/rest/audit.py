@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from lance_namespace.errors import ErrorCode, InvalidInputError, LanceNamespaceError, UnauthenticatedError
 from starlette.types import Scope
 
+from lance_core.hidden_credentials import without_credentials
 from namespace_server.attempts import (
     AttemptedObject,
     AttemptRecord,
@@ -102,7 +103,7 @@ def _of_path(scope: Scope, place_of: PlaceOf) -> Sequence[AttemptedObject]:
     except InvalidInputError:
         found = [named]
     kind: ObjectKind = "namespace" if kind_of(template) == "namespace" else "table"
-    return [AttemptedObject(kind, tuple(found))]
+    return [AttemptedObject(kind, tuple(map(without_credentials, found)))]
 
 
 def _of_batch(batch: Batch) -> Iterator[AttemptedObject]:
@@ -111,7 +112,7 @@ def _of_batch(batch: Batch) -> Iterator[AttemptedObject]:
         kind: ObjectKind = "namespace" if operation["operation"].endswith("_namespace") else "table"
         for name in ("id", "new_id"):
             if name in operation:
-                yield AttemptedObject(kind, tuple(operation[name]))
+                yield AttemptedObject(kind, tuple(map(without_credentials, operation[name])))
 
 
 def _failure(failure: Mapping[str, Any], batch: Batch | None) -> RefusedOperation:
@@ -129,4 +130,4 @@ def _failure(failure: Mapping[str, Any], batch: Batch | None) -> RefusedOperatio
 
 
 def _without_literals(text: str) -> str:
-    return _LITERALS.sub(_MASK, text)
+    return without_credentials(_LITERALS.sub(_MASK, text))

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from lance_core.errors import CorruptFile, ManifestNotSynchronized, StorageError, StorageUnknown, system_reason
+from lance_core.hidden_credentials import without_credentials
 from namespace_server.data.request_checks import describe_validation_error
 from namespace_server.directory.model.errors import RequestUnknown, file_damaged
 from namespace_server.outcomes import NOTHING_DONE, Outcome, outcome_of
@@ -207,11 +208,11 @@ def status_of(error: LanceNamespaceError) -> int:
 
 
 def body_of(error: LanceNamespaceError, outcome: Outcome, *, instance: str | None = None) -> bytes:
-    """The ErrorResponse of an error, as JSON. Absent fields are left out, in `failures` too."""
-    body: dict[str, Any] = {"error": str(error), "code": int(error.code), "outcome": outcome}
+    """The ErrorResponse of an error, as JSON. Absent fields are left out, in `failures` too; so are credentials."""
+    body: dict[str, Any] = {"error": without_credentials(str(error)), "code": int(error.code), "outcome": outcome}
     detail = getattr(error, "detail", None)
     if detail is not None:
-        body["detail"] = str(detail)
+        body["detail"] = without_credentials(str(detail))
     if instance is not None:
         body["instance"] = instance
     failures = getattr(error, "failures", None)
@@ -262,7 +263,9 @@ def render_error(
     refused before its authentication. `changes`: whether the request may have changed anything.
     """
     instance = uuid.uuid4().hex
-    answered = namespace_error(error, instance=instance, method=method[:SHOWN_METHOD], path=path[:_SHOWN_PATH])
+    answered = namespace_error(
+        error, instance=instance, method=method[:SHOWN_METHOD], path=without_credentials(path)[:_SHOWN_PATH]
+    )
     is_unexpected = answered is not error and isinstance(answered, InternalError | ServiceUnavailableError)
     outcome = outcome_of(error if hasattr(error, "outcome") else answered, changes=changes)
     body = body_of(answered, outcome, instance=instance if is_unexpected else None)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lance_core.hidden_credentials import without_credentials
 from lance_core.own_machine import is_loopback
 from namespace_server.attempts import AttemptLog
 from namespace_server.observability.observation import LoggedRequest
@@ -127,7 +128,7 @@ def _access(scope: Scope, seconds: float) -> LoggedRequest:
     return LoggedRequest(
         time.time(),
         scope["method"][:SHOWN_METHOD],
-        scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
+        scope.get("route_path") or without_credentials(scope["raw_path"].decode("latin-1"))[:200],
         _status(scope),
         seconds,
         scope.get("principal"),
@@ -176,7 +177,7 @@ class ErrorHandler:
             path=scope["raw_path"].decode("latin-1"),
             changes=scope.get("is_change", False),
         )
-        shown = None if scope.get("operation") in _OF_ROWS else str(answered)[:_SHOWN_ERROR]
+        shown = None if scope.get("operation") in _OF_ROWS else without_credentials(str(answered))[:_SHOWN_ERROR]
         if isinstance(error, TokenRefused):  # why is for the log alone
             shown = f"{answered}: {error.reason}"
             if self._service.metrics is not None:

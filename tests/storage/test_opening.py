@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import StorageError
+from lance_core.hidden_credentials import without_credentials
 from lance_core.storage import opening
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
-from lance_core.storage.opening import open_store, shown_uri
+from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.services.options import (
     Options,
@@ -173,6 +174,6 @@ def test_a_secret_in_a_uri_is_refused_and_not_shown(uri: str) -> None:
     with pytest.raises(StorageError) as refused:
         open_store(uri)
     assert "SECRET" not in str(refused.value)
-    assert shown_uri("abfss://container@account.dfs.core.windows.net/p") == (
+    assert without_credentials("abfss://container@account.dfs.core.windows.net/p") == (
         "abfss://container@account.dfs.core.windows.net/p"
     )

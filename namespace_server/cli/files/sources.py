@@ -21,8 +21,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from lance_core.errors import NotFound, StorageError
+from lance_core.hidden_credentials import without_credentials
 from lance_core.storage.keys import check_key
-from lance_core.storage.opening import BUCKETS, open_store, shown_uri
+from lance_core.storage.opening import BUCKETS, open_store
 from namespace_server.cli.files.formats import HEAD_BYTES, FileFormat, compression_of, format_of, found_compression
 from namespace_server.cli.files.refusals import FileRefused, refused_as
 
@@ -153,7 +154,7 @@ class SourceFinder:
     def _downloaded(self, url: str) -> RowSource:
         import httpx
 
-        name = shown_uri(url)
+        name = without_credentials(url, is_value=True)
         try:
             path = httpx.URL(url).path
         except httpx.InvalidURL as error:

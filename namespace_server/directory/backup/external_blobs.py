@@ -9,6 +9,7 @@ from lance_core.commit.durability import BLOB_EXTENSION
 from lance_core.data import external_blobs
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
+from lance_core.hidden_credentials import without_credentials
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
@@ -54,7 +55,9 @@ def external_places(
 
     def look(number: int) -> tuple[str, ...]:
         found = external_blobs(store.object_uri(base), file, columns, number, storage_options)
-        places = {paths.get(base_id, uri.rpartition("/")[0]) for base_id, uri in found}
+        places = {
+            paths.get(base_id, without_credentials(uri, is_value=True).rpartition("/")[0]) for base_id, uri in found
+        }
         return tuple(sorted(places)[:_NAMED])
 
     found = zip(fragments.values(), store.map(look, list(fragments)), strict=True)

@@ -55,6 +55,7 @@ from lance_core.errors import (
     UnsupportedFeature,
     system_reason,
 )
+from lance_core.hidden_credentials import without_credentials
 from namespace_server.attempts import Authorization, with_authorizations
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.outcomes import NOTHING_DONE, with_nothing_done
@@ -71,6 +72,9 @@ _NAMED = 3
 class _Bounded(Repr):
     """Renders a value of any size, depth and type in few characters."""
 
+    def repr_str(self, x: str, level: int) -> str:
+        return super().repr_str(without_credentials(x, is_value=True), level)
+
     def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002
         return repr(x) if x.bit_length() < 4 * _DIGITS else f"an integer of {x.bit_length()} bits"
 
@@ -81,7 +85,7 @@ _BOUNDED.maxlist = _BOUNDED.maxtuple = _BOUNDED.maxdict = _BOUNDED.maxset = 10
 
 
 def shown(value: object) -> str:
-    """A value from a request as it stands in an error text: at most 80 characters, whatever was sent."""
+    """A value from a request as it stands in an error text: at most 80 characters, and no credentials of an address."""
     text = "nothing" if value is None else _BOUNDED.repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
