@@ -6,9 +6,13 @@ import re
 from typing import Final
 
 _HIDDEN: Final = "…"
-_WORD: Final = re.compile(r"[^\s'\"<>]+")
+_WORD: Final = re.compile(r"""\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[^\s'\"<>]+""")
+"""What is in quotes, as values in texts are, or has no spaces."""
 _SLASHES: Final = re.compile(r"//|%2f%2f", re.IGNORECASE)
 _AUTHORITY: Final = re.compile(r"[^/?#]*")
+_HOST: Final = re.compile(r"(?:\[[^\]]*\]?|[^:]*)(?::\d*)?[^\w]*")
+"""A host, perhaps a port, and what ends a sentence."""
+_QUERY: Final = re.compile(r"\?|%3f", re.IGNORECASE)
 _CONTAINER: Final = re.compile(r"abfss?:", re.IGNORECASE)
 """Before the `@` of these is the name of a container."""
 _NAMES: Final = (
@@ -21,7 +25,8 @@ _NAMES: Final = (
     *("google_storage_token", "session_token"),
 )
 _PARAMETER: Final = re.compile(
-    rf"(?<![\w.-])({'|'.join(map(re.escape, _NAMES))})(=|%3d)(?!{_HIDDEN})[^&;,]+", re.IGNORECASE
+    rf"(?:(?<![\w.-])|(?<=%26)|(?<=%3f))({'|'.join(map(re.escape, _NAMES))})(=|%3d)(?!{_HIDDEN})[^&;,]+",
+    re.IGNORECASE,
 )
 _SCHEME: Final = re.compile(r"\b(Bearer|Basic)( |%20)[\w.~+/=-]{8,}")
 
@@ -41,8 +46,13 @@ def without_credentials(text: str, *, is_value: bool = False) -> str:
     return _SCHEME.sub(rf"\1\2{_HIDDEN}", text) if "Bearer" in text or "Basic" in text else text
 
 
+def opens(name: str) -> bool:
+    """Whether a parameter of this name signs or opens something, so that its value is shown to nobody."""
+    return name.lower() in _NAMES
+
+
 def _word(word: str) -> str:
-    last = word.rfind("@")
+    last, query = word.rfind("@"), _query(word, 0)
     found, done = [], 0
     while (slashes := _SLASHES.search(word, done)) is not None:
         begin = slashes.end()
@@ -52,9 +62,11 @@ def _word(word: str) -> str:
         if user > begin:
             found.append(_shown_user(word[max(0, slashes.start() - 6) : slashes.start()], word[begin:user]))
             done = user
-        query = word.find("?", done) if word[slashes.start() - 1 : slashes.start()] == ":" else -1
-        if query >= 0:
-            found.append(f"{word[done:query]}?{_HIDDEN}")
+        if query is not None and query.end() <= done:
+            query = _query(word, done)
+        if query is not None and slashes.start():
+            quote = word[0] if word[0] in "'\"" else ""
+            found.append(f"{word[done : query.end()]}{_HIDDEN}{quote}")
             return "".join(found)
     found.append(word[done:])
     hidden = "".join(found)
@@ -63,18 +75,23 @@ def _word(word: str) -> str:
     return _PARAMETER.sub(rf"\1\2{_HIDDEN}", hidden)
 
 
+def _query(word: str, begin: int) -> re.Match[str] | None:
+    return _QUERY.search(word, begin)
+
+
 def _user(word: str, begin: int, last: int) -> int:
     """Where the user and the password end that an address may have from `begin` on: at an `@`, `last` is the last one.
 
     A password may have a slash in it, as keys of S3 do: a port with an `@` in the path behind it is taken for one.
+    Where an address was cut, what is no port is taken for a password, and hidden up to the end.
     """
-    if last < begin:
-        return begin
     authority = _AUTHORITY.match(word, begin)
     end = begin if authority is None else authority.end()
-    inside = word.rfind("@", begin, end)
+    if last < begin:
+        return begin if _HOST.fullmatch(word, begin, end) is not None else len(word) - (word[-1] in "'\"")
     if ":" in word[begin:end]:
         return last
+    inside = word.rfind("@", begin, end)
     return begin if inside < 0 else inside
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from lance_namespace.errors import InvalidInputError
 from pydantic import TypeAdapter, ValidationError
 
+from lance_core.hidden_credentials import opens, without_credentials
 from table_data.requests.table_requests import CHANGES, READS, ReadChanges, ReadRequest, TableRequest
 
 R = TypeVar("R")
@@ -63,11 +64,18 @@ def checked(kind: TypeAdapter[R], request: Mapping[str, object]) -> R:
         raise InvalidInputError(describe_validation_error(error)) from error
 
 
+def _shown(place: tuple[str | int, ...], value: object) -> str:
+    """A value that a client sent, in few characters and without credentials."""
+    if place and opens(str(place[-1])):
+        return "one"
+    return repr(without_credentials(value, is_value=True) if isinstance(value, str) else value)[:80]
+
+
 def describe_validation_error(error: ValidationError) -> str:
     """The first problem that pydantic found, as `field: expected …, found …`."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = first["loc"]
-    found = "none" if first["type"] == "missing" else repr(first["input"])[:80]
+    found = "none" if first["type"] == "missing" else _shown(place, first["input"])
     if place and place[0] == "id":
         return f"id: expected a list of names, found {found}"
     stated = first["msg"].removeprefix("Input should be ")

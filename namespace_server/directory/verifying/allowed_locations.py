@@ -201,7 +201,7 @@ def _place(location: str) -> _Place:
         host, path = parts.netloc, unquote(parts.path)
         if parts.scheme == "file":
             if host not in _LOCAL_HOSTS:
-                raise ValueError(f"expected file:///path, found the host {shown(host)}")
+                raise ValueError(f"expected file:///path, found the host {shown(host.rpartition('@')[2])}")
             host = ""
     elif location.startswith("/"):
         scheme, host, path = "file", "", location
