@@ -15,6 +15,9 @@ from table_data.arrow.storable import check_names
 from table_data.errors import ClientError, InvalidCall
 
 _FILE_MAGIC = b"ARROW1\x00\x00"
+_FILE_END = b"ARROW1"
+_FOOTER_SIZE = 4
+"""Bytes in which a file says how long its footer is, before its last ones."""
 _OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 """Pylance refuses some values, such as views, that are not at multiples of their size."""
 
@@ -22,7 +25,7 @@ _OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 class ArrowBody:
     """One Arrow IPC stream or file. The file format holds the stream format, so that both are read forward.
 
-    Nothing may follow a stream: rows of a second one would be lost. A broken body is noticed where it breaks. Pylance,
+    Nothing may follow it: rows of a second one would be lost. A broken body is noticed where it breaks. Pylance,
     which reads the rows, puts the error into its own words, so `check` raises the first one as it was.
     """
 
@@ -57,7 +60,7 @@ class ArrowBody:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(error) from error
-        return table_or_stream(stream.schema, self._batches(stream, None if is_file else source))
+        return table_or_stream(stream.schema, self._batches(stream, source, messages if is_file else None))
 
     def check(self) -> None:
         """Raise the error that broke the reading of the rows, if one did."""
@@ -70,17 +73,33 @@ class ArrowBody:
         if self._schema is not None:
             _check_types(self._schema)
 
-    def _batches(self, stream: pa.RecordBatchReader, source: pa.BufferReader | None) -> Iterator[pa.RecordBatch]:
-        """The batches of a stream; `source` is what is to end with it, unless the footer of a file follows."""
+    def _batches(
+        self, stream: pa.RecordBatchReader, source: pa.BufferReader, file: pa.Buffer | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a stream; `source` is what is to end with it, or with the footer of a `file` behind it."""
         try:
             for batch in stream:
                 batch.validate(full=True)
                 yield batch
-            if source is not None and (left := self._data.size - source.tell()):
-                raise pa.ArrowInvalid(f"it ends, and {left} bytes follow, such as those of another stream")
+            left = self._data.size - source.tell() if file is None else _behind_footer(file, source.tell())
+            if left:
+                raise pa.ArrowInvalid(f"it ends, and {left} bytes follow, such as those of another one")
         except (pa.ArrowException, OSError, ValueError) as error:
             self._failure = _broken(error)
             raise self._failure from error
+
+
+def _behind_footer(file: pa.Buffer, end: int) -> int:
+    """The number of bytes between the end of a file's stream and its footer, which the last bytes say how long it is.
+
+    Raises `ArrowInvalid` for a file without a whole footer.
+    """
+    rest, tail = file.size - end, _FOOTER_SIZE + len(_FILE_END)
+    last = file.slice(file.size - tail).to_pybytes() if rest >= tail else b""
+    left = rest - tail - int.from_bytes(last[:_FOOTER_SIZE], "little", signed=True)
+    if not last.endswith(_FILE_END) or left < 0:
+        raise pa.ArrowInvalid("a file that ends before its footer does")
+    return left
 
 
 def _check_schema(schema: pa.Schema) -> None:
