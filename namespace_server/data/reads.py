@@ -79,7 +79,7 @@ def plan_read(
         branch: ReadRequest = {"id": asked["id"], "branch": asked["from_branch"]}
         source, _ = catalog.find_table(branch, at=at.catalog_version, subject=subject, privileges=needed)
         request = cast("ReadRequest", {**asked, "source": source})
-    counts_all = operation == "count_table_rows" and not request.get("predicate")
+    counts_all = operation == "count_table_rows" and request.get("predicate") is None
     known = catalog.row_count(table) if counts_all else None
     return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)
 

@@ -33,8 +33,6 @@ from namespace_server.observability.observation import (
 T = TypeVar("T")
 
 _SERVER_ERROR: Final = 500
-_SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
-"""Texts of errors may hold values of rows, names, and what a client sent: no span has them."""
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -49,7 +47,8 @@ def open_tracing(observer: Observer) -> Tracing:
 class Tracing(RequestTracing):
     """An observer that makes spans of the events within a request, and passes them on. Thread-safe.
 
-    Work in the background, such as sweeps, makes no spans. No span names a table or a principal.
+    Work in the background, such as sweeps, makes no spans. No span names a table or a principal, nor has one the text
+    of an error: that may hold values of rows, and what a client sent.
     """
 
     def __init__(self, observer: Observer, provider: TracerProvider) -> None:
@@ -71,7 +70,7 @@ class Tracing(RequestTracing):
         headers: Mapping[bytes, bytes] = scope["header_map"]
         given = {name: headers[name.encode()].decode("latin-1") for name in _CONTEXT if name.encode() in headers}
         with self._tracer.start_as_current_span(
-            "request", context=self._propagator.extract(given), kind=SpanKind.SERVER, **_SILENT
+            "request", context=self._propagator.extract(given), kind=SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
             yield
             status = scope["response_start"]["status"] if "response_start" in scope else 0
@@ -92,7 +91,7 @@ class Tracing(RequestTracing):
         spans = [context.run(trace.get_current_span) for context in others]
         links = [Link(span.get_span_context()) for span in spans]
         attributes = {"lance.group.changes": 1 + len(spans)}
-        with self._tracer.start_as_current_span("commit", links=links, attributes=attributes, **_SILENT) as group:
+        with self._tracer.start_as_current_span("commit", links=links, attributes=attributes, record_exception=False, set_status_on_exception=False) as group:
             for span in spans:
                 span.add_link(group.get_span_context())
             return work()
@@ -111,7 +110,7 @@ class Tracing(RequestTracing):
             if not trace.get_current_span().is_recording():
                 yield
                 return
-            with self._tracer.start_as_current_span(name, **_SILENT) as span:
+            with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
                 try:
                     yield
                 except BaseException:

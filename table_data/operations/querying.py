@@ -58,7 +58,7 @@ def analyze_table_query_plan(dataset: lance.LanceDataset, request: QueryTable) -
 def count_table_rows(dataset: lance.LanceDataset, request: CountRows) -> int:
     """The number of rows that match `predicate`, of all rows without one."""
     predicate = request.get("predicate")
-    if not predicate:
+    if predicate is None:
         return int(dataset.count_rows())
     # A scanner takes four fifths of the time of `count_rows` with a filter.
     rows = batch_rows(dataset.schema, [predicate])

@@ -136,7 +136,7 @@ def scan_of(dataset: lance.LanceDataset, request: QueryTable) -> QueryScan:
         limit = None  # there are `k` rows for each vector
     scan = QueryScan(
         columns=_columns(request.get("columns") or {}),
-        filter=request.get("filter") or None,
+        filter=request.get("filter"),
         prefilter=bool(request.get("prefilter")),
         limit=limit,
         offset=offset,

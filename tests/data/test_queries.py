@@ -45,7 +45,7 @@ class TestScans:
             ({"k": 5, "offset": 3, "filter": "x > 40"}, {"limit": 5, "offset": 3, "filter": "x > 40"}),
             ({"vector": {"single_vector": []}}, {"limit": 10}),
             ({"vector": {"multi_vector": []}, "full_text_query": {}}, {"limit": 10}),
-            ({"filter": "", "columns": {"column_names": []}}, {"limit": 10}),
+            ({"columns": {"column_names": []}}, {"limit": 10}),
             ({"columns": {"column_names": ["x", "id"]}}, {"limit": 10, "columns": ["x", "id"]}),
             (
                 {"columns": {"column_names": ["nested.a", "nested.`b.c`", "nested.deep.d"]}},

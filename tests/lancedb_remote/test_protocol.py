@@ -250,3 +250,44 @@ def test_there_is_none_of_what_is_not_served(shop: Shop, http: httpx.Client) -> 
 
 def test_blobs_are_looked_for_and_there_are_none(shop: Shop) -> None:
     assert shop.table(pa.table({"id": [1]})).blob_columns() == []
+
+
+def asked(shop: Shop, name: str, route: str = "query", **body: Any) -> httpx.Response:
+    given = {"vector": [], "k": 3, **body} if route == "query" else body
+    return httpx.post(f"{shop.url}/v1/table/{name}/{route}/", json=given, headers=AGENT)
+
+
+def test_nothing_of_a_scan_is_dropped_unchecked(shop: Shop) -> None:
+    """Numbers of probes come with each query, and a scan has none; a filter is one also where no row is asked for."""
+    name = shop.table().name
+    probes = {"nprobes": 20, "minimum_nprobes": 20, "maximum_nprobes": 20}
+    assert asked(shop, name, **probes).status_code == 200
+    for each in probes:
+        for value in ("many", -1, 1.5, True, [20]):
+            answer = asked(shop, name, **{each: value})
+            assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+            assert answer.json()["error"].startswith(f"{each}: expected ")
+    for given in ({}, {"filter": "id > 3"}, {"filter": "id > 3 -- all of them"}):
+        answer = asked(shop, name, k=0, **given)
+        assert answer.status_code == 200, answer.text
+        assert pa.ipc.open_file(answer.content).read_all().num_rows == 0
+    for wrong in ("", "id >", "nope = 1", "id = 1) OR (true", 7):
+        answer = asked(shop, name, k=0, filter=wrong)
+        assert answer.status_code == 400, (wrong, answer.text)
+
+
+def test_an_empty_filter_is_refused_as_local_tables_do(shop: Shop) -> None:
+    remote, local = shop.pair()
+    for table in (remote, local):
+        for ask in (
+            lambda table: table.search().where("").to_arrow(),
+            lambda table: table.search([1.0] * 8).where(" ").limit(3).to_arrow(),
+            lambda table: table.count_rows(""),
+            lambda table: table.delete(""),
+        ):
+            with pytest.raises(Exception, match="expression"):
+                ask(table)
+    for route, body in (("query", {"vector": {}, "k": 3, "filter": ""}), ("count_rows", {"predicate": ""})):
+        answer = httpx.post(f"{shop.url}/v1/table/shop${remote.name}/{route}", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+        assert "expected an SQL expression" in answer.json()["error"]

@@ -10,11 +10,14 @@ from lance_namespace.errors import InvalidInputError
 
 from namespace_server.rest.dialects.translation import Translation, present
 from namespace_server.rest.request.body import JsonObject
+from table_data.errors import InvalidCall
+from table_data.sql.expressions import sql_expression
 
 _MOST_WRITTEN: Final = 1 << 20
 """Bytes of the matches of one query that are written out for each column: a few bytes may name many columns."""
 _ROW: Final = ("document_granularity", "row")
 """A row is a document, as everywhere here."""
+_PROBES: Final = ("nprobes", "minimum_nprobes", "maximum_nprobes")
 _ALL_ROWS: Final = 1 << 62
 """From here on a number of rows stands for all of them."""
 
@@ -34,14 +37,29 @@ def query(body: JsonObject) -> JsonObject:
         del found["use_lsm"]
     is_scan = not found.get("vector") and not found.get("full_text_query")
     if is_scan:
-        for name in ("nprobes", "minimum_nprobes", "maximum_nprobes"):  # clients send them with each query
-            found.pop(name, None)
+        for name in _PROBES:  # clients send them with each query
+            _check_count(name, found.pop(name, 0))
         rows = found.get("k")
         if isinstance(rows, int) and rows >= _ALL_ROWS:
             del found["k"]
         elif rows == 0:
-            found = {**found, "filter": "false"}
+            found = {**found, "filter": _nothing_of(found.get("filter"))}
     return found
+
+
+def _check_count(name: str, value: object) -> None:
+    if type(value) is not int or value < 0:
+        raise InvalidInputError(f"{name}: expected a number from 0 on, found {str(value)[:80]}")
+
+
+def _nothing_of(given: object) -> object:
+    """A filter that no row matches, for which one that a client sent is checked as if it were asked for."""
+    if not isinstance(given, str):
+        return "false" if given is None else given
+    try:
+        return f"{sql_expression(given, 'filter')} AND false"
+    except InvalidCall as error:
+        raise InvalidInputError(str(error)) from None
 
 
 def explained(body: JsonObject) -> JsonObject:
