@@ -70,7 +70,11 @@ class Tracing(RequestTracing):
         headers: Mapping[bytes, bytes] = scope["header_map"]
         given = {name: headers[name.encode()].decode("latin-1") for name in _CONTEXT if name.encode() in headers}
         with self._tracer.start_as_current_span(
-            "request", context=self._propagator.extract(given), kind=SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+            "request",
+            context=self._propagator.extract(given),
+            kind=SpanKind.SERVER,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             yield
             status = scope["response_start"]["status"] if "response_start" in scope else 0
@@ -91,7 +95,9 @@ class Tracing(RequestTracing):
         spans = [context.run(trace.get_current_span) for context in others]
         links = [Link(span.get_span_context()) for span in spans]
         attributes = {"lance.group.changes": 1 + len(spans)}
-        with self._tracer.start_as_current_span("commit", links=links, attributes=attributes, record_exception=False, set_status_on_exception=False) as group:
+        with self._tracer.start_as_current_span(
+            "commit", links=links, attributes=attributes, record_exception=False, set_status_on_exception=False
+        ) as group:
             for span in spans:
                 span.add_link(group.get_span_context())
             return work()
@@ -110,7 +116,9 @@ class Tracing(RequestTracing):
             if not trace.get_current_span().is_recording():
                 yield
                 return
-            with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+            with self._tracer.start_as_current_span(
+                name, record_exception=False, set_status_on_exception=False
+            ) as span:
                 try:
                     yield
                 except BaseException:

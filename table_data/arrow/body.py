@@ -96,7 +96,7 @@ def _behind_footer(file: pa.Buffer, end: int) -> int:
     """
     rest, tail = file.size - end, _FOOTER_SIZE + len(_FILE_END)
     last = file.slice(file.size - tail).to_pybytes() if rest >= tail else b""
-    left = rest - tail - int.from_bytes(last[:_FOOTER_SIZE], "little", signed=True)
+    left: int = rest - tail - int.from_bytes(last[:_FOOTER_SIZE], "little", signed=True)
     if not last.endswith(_FILE_END) or left < 0:
         raise pa.ArrowInvalid("a file that ends before its footer does")
     return left

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,12 +18,15 @@ from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from namespace_client.http import HttpClient
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
-from namespace_server.observability.tracing import open_tracing
+from namespace_server.observability.observation import SILENT
+from namespace_server.observability.tracing import Tracing, open_tracing
 from namespace_server.rest.identity import Authenticator
 from tests.rest.conftest import RunningServer
 
@@ -186,3 +191,29 @@ def test_without_an_endpoint_nothing_is_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_no_span_has_the_text_of_an_error() -> None:
+    """It may hold values of rows, and what a client sent."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing = Tracing(SILENT, provider)
+
+    def fail() -> None:
+        with tracing.step("stage"):
+            raise ValueError("a secret value")
+
+    def whole() -> None:
+        with tracing.request({"header_map": {}, "method": "GET"}):
+            with suppress(ValueError), tracing.job("read"):
+                raise ValueError("a secret value")
+            with suppress(ValueError):
+                tracing.commit_together([contextvars.copy_context()], fail)
+            raise ValueError("a secret value")
+
+    with pytest.raises(ValueError, match="secret"):
+        whole()
+    spans = exporter.get_finished_spans()
+    assert [span.name for span in spans] == ["worker read", "stage", "commit", "request"]
+    assert not any("secret" in span.to_json() for span in spans)
+    assert [span.status.is_ok for span in spans[:2]] == [False, False]
