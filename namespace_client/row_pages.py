@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -21,11 +20,13 @@ from namespace_client.display import html_table, text_table
 from namespace_client.errors import NotFound
 from namespace_client.media_types import media_type
 from namespace_client.names import Name
-from namespace_client.table_overview import is_blob
+from namespace_client.table_overview import is_blob, table_schema
 from table_data.batch_operations import Json, TableId
 from table_data.errors import InvalidCall, require_count
 
 ROWS: Final = 25
+COLUMNS: Final = 40
+"""Columns of a page, if none are named."""
 MOST_ROWS: Final = 200
 """Rows of one page."""
 MOST_BYTES: Final = 16 << 20
@@ -98,6 +99,7 @@ class RowQuery:
         vector: Name of the column of vectors.
         branch: Name of the branch.
         version: Number of a version of the table; that of the catalog version if None.
+        columns: Names of the columns that are wanted; the first 40 of them without any.
         after: How many rows of the result come before the page.
         limit: How many rows the page has at most.
     """
@@ -110,6 +112,7 @@ class RowQuery:
     vector: str | None = None
     branch: str | None = None
     version: int | None = None
+    columns: tuple[str, ...] = ()
     after: int = 0
     limit: int = ROWS
 
@@ -123,6 +126,7 @@ class RowPage:
         catalog_version: The catalog version.
         query: What was wanted.
         columns: The columns.
+        all_columns: Names of all columns of the table.
         rows: The rows.
         next: How many rows of the result come before the next page, None if this is the last.
         seconds: How long the catalog took.
@@ -132,6 +136,7 @@ class RowPage:
     catalog_version: int
     query: RowQuery
     columns: tuple[RowColumn, ...]
+    all_columns: tuple[str, ...]
     rows: tuple[PageRow, ...]
     next: int | None
     seconds: float
@@ -149,17 +154,14 @@ class RowPage:
         return html_table([each.name for each in self.columns], [row.cells for row in self.rows], title)
 
 
-def row_page(
-    access: CatalogAccess, table_id: TableId, catalog_version: int, query: RowQuery, *, columns: Sequence[str] = ()
-) -> RowPage:
-    """One page of rows as of a catalog version: one request, and one more for rows like another one.
+def row_page(access: CatalogAccess, table_id: TableId, catalog_version: int, query: RowQuery) -> RowPage:
+    """One page of rows as of a catalog version: two requests, and one more for rows like another one.
 
     Args:
         access: The catalog.
         table_id: Path of the table.
         catalog_version: The catalog version.
         query: Which rows.
-        columns: Names of the columns that are wanted, all without any.
 
     Raises `CommitRejected`, `AccessRefused`, `CatalogUnreachable`, `NotFound` for a row that is not there, and
     `InvalidCall` for what does not go together, or rows of more than 16 MiB.
@@ -170,8 +172,10 @@ def row_page(
     begun = time.perf_counter()
     request: Json = {"k": limit + 1, "offset": after, "with_row_id": True, "prefilter": True} | _place(query)
     request |= {} if query.filter is None else {"filter": query.filter}
-    if columns:
-        request["columns"] = {"column_names": list(columns)}
+    names = tuple(table_schema(access, table_id, catalog_version, _place(query)).names)
+    if query.columns or len(names) > COLUMNS:
+        wanted = query.columns or names[:COLUMNS]
+        request["columns"] = {"column_names": [column_path(name) for name in wanted]}
     request |= _search(access, table_id, catalog_version, query)
     found = access.query(table_id, request, at=catalog_version, most=MOST_BYTES).read_all()
     seconds = time.perf_counter() - begun
@@ -183,7 +187,12 @@ def row_page(
     is_search = query.text is not None or query.like is not None
     described = tuple(_column(field, can_sort=not is_search) for field in shown.schema)
     more = after + limit if found.num_rows > limit else None
-    return RowPage(Name(table_id), catalog_version, replace(query), described, rows, more, seconds)
+    return RowPage(Name(table_id), catalog_version, query, described, names, rows, more, seconds)
+
+
+def column_path(name: str) -> str:
+    """The path of a column at the top of a table, as requests have it: one with a dot is in backticks."""
+    return str(Name((name,)))
 
 
 def _place(query: RowQuery) -> Json:
@@ -196,21 +205,22 @@ def _search(access: CatalogAccess, table_id: TableId, at: int, query: RowQuery) 
     if [query.text is None, query.like is None, query.order is None].count(False) > 1:
         raise InvalidCall("rows: expected at most one of an order, words, and a row to be like")
     if query.order is not None:
-        return {"order_by": [{"column_name": query.order, "ascending": not query.descending}]}
+        return {"order_by": [{"column_name": column_path(query.order), "ascending": not query.descending}]}
     if query.text is not None:
         return {"full_text_query": {"string_query": {"query": query.text}}}
     if query.like is None:
         return {}
     if query.vector is None:
         raise InvalidCall("rows like another one: expected the column of vectors, found none")
-    request: Json = {"filter": f"{_ROW_ID} = {query.like}", "columns": {"column_names": [query.vector]}, "k": 1}
+    column = column_path(query.vector)
+    request: Json = {"filter": f"{_ROW_ID} = {query.like}", "columns": {"column_names": [column]}, "k": 1}
     found = access.query(table_id, request | _place(query), at=at, most=MOST_BYTES).read_all()
     vector = found.column(0)[0].as_py() if found.num_rows else None
     if not isinstance(vector, list) or not all(isinstance(each, int | float) for each in vector):
         raise NotFound(
             f"row {query.like} of {Name(table_id)}: expected a vector in {query.vector}, found none", code=None
         )
-    return {"vector": {"single_vector": vector}, "vector_column": query.vector}
+    return {"vector": {"single_vector": vector}, "vector_column": column}
 
 
 def _column(field: pa.Field, *, can_sort: bool) -> RowColumn:

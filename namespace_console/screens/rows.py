@@ -14,7 +14,7 @@ from namespace_client.explanations import explain_error
 from namespace_client.media_types import NEEDED, media_type
 from namespace_client.names import Name
 from namespace_client.routes import blob_path
-from namespace_client.row_pages import MOST_ROWS, ROWS, RowPage, RowQuery, row_page
+from namespace_client.row_pages import MOST_ROWS, ROWS, RowPage, RowQuery, column_path, row_page
 from namespace_client.table_overview import VersionOverview
 from namespace_console.screens.tables import named
 from namespace_console.visits import Content, Shown, Visit, missing
@@ -22,8 +22,6 @@ from table_data.batch_operations import TableId
 
 VERSIONS: Final = 200
 """Versions among which one moves."""
-COLUMNS: Final = 40
-"""Columns of the grid, if none are named."""
 MOST_BYTES: Final = 32 << 20
 """Bytes of a value that is shown as an image or a sound."""
 _OF_THE_QUESTION: Final = frozenset({ErrorCode.INVALID_INPUT, ErrorCode.TABLE_COLUMN_NOT_FOUND})
@@ -33,7 +31,7 @@ _LOOKED_AT: Final = 4
 
 
 def show(visit: Visit) -> Shown:
-    """A page of rows: three requests, and one more for each column of blobs, and for rows like another one."""
+    """A page of rows: four requests, and one more for each column of blobs, and for rows like another one."""
     table_id = named(visit)
     branch = visit.text("branch")
     versions, has_more = _versions(visit, table_id, branch)
@@ -48,6 +46,7 @@ def show(visit: Visit) -> Shown:
         vector=visit.text("vector"),
         branch=branch,
         version=version,
+        columns=tuple(name for each in (visit.text("columns") or "").split(",") if (name := each.strip())),
         after=visit.number("after") or 0,
         limit=visit.number("limit", MOST_ROWS) or ROWS,
     )
@@ -150,7 +149,7 @@ def _blob(visit: Visit, wanted: WantedBlob) -> bytes:
 
 
 def _value(visit: Visit, table_id: TableId, column: str, query: RowQuery) -> bytes:
-    request = {"filter": query.filter, "k": 1, "columns": {"column_names": [column]}}
+    request = {"filter": query.filter, "k": 1, "columns": {"column_names": [column_path(column)]}}
     request |= {
         name: value for name, value in {"branch": query.branch, "version": query.version}.items() if value is not None
     }

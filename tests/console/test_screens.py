@@ -29,11 +29,11 @@ SCREENS = {
     "/namespaces/shown": 4,
     "/tables/shown%24all": 9,
     "/tables/shown%24all/fragments": 2,
-    "/tables/shown%24all/rows": 5,
-    "/tables/shown%24all/rows?like=3&vector=vector": 6,
-    "/tables/shown%24all/rows?text=fox": 5,
+    "/tables/shown%24all/rows": 6,
+    "/tables/shown%24all/rows?like=3&vector=vector": 7,
+    "/tables/shown%24all/rows?text=fox": 6,
     f"/tables/shown%24{quote('<i>odd & ')}%22name": 9,
-    f"/tables/shown%24{quote('<i>odd & ')}%22name/rows": 3,
+    f"/tables/shown%24{quote('<i>odd & ')}%22name/rows": 4,
     "/search": 1,
     "/search?text=ORD": 2,
     "/drops": 2,
@@ -71,7 +71,9 @@ def eve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
         owner.drop(("shop", "dropped"))
         owner.pin("of-ann")
         owner.enable_grants(principals=["ann"])
+        owner.create(("shop", "names"), pa.table({"hidden_column": [1]}), properties={"owner": "ann"})
         owner.grant("read", principal="eve", table=("shop", "orders"))
+        owner.grant("see", principal="eve", table=("shop", "names"))
         with httpx.Client(base_url=url, verify=False, timeout=30) as http:
             visitor = Visitor(http)
             assert visitor.sign_in(KEY_OF["eve"]).status_code == 303
@@ -100,6 +102,16 @@ class TestGrants:
         assert told[0] == told[1]
         if page != "/undrop?tombstone=x":
             assert eve.get(f"/tables/shop%24orders{page}").status_code == 200
+
+    def test_a_table_that_may_be_seen_and_not_read_shows_what_is_told(self, eve: Visitor) -> None:
+        shown = eve.text("/tables/shop%24names")
+        assert "may not read it" in shown
+        assert "owner ann" in shown
+        assert "hidden_column" not in shown
+        for page in ("/rows", "/fragments", "/values/hidden_column?row=0"):
+            answer = eve.get(f"/tables/shop%24names{page}")
+            assert answer.status_code == 403
+            assert "hidden_column" not in answer.text.replace("/values/hidden_column", "")
 
     def test_lists_have_what_may_be_seen(self, eve: Visitor) -> None:
         assert "orders" in eve.text("/namespaces/shop")
@@ -172,6 +184,15 @@ class TestRows:
         assert "Rows 1 to 25" in text_of(page)
         [following] = re.findall(r'rel="next" href="([^"]*)"', page)
         assert "Rows 26 to 42" in ann.text(following.removeprefix("/console").replace("&amp;", "&"))
+
+    def test_columns_are_chosen(self, ann: Visitor, site: Site) -> None:
+        site.owner.create(("shown", "wide"), pa.table({"a b": [2, 1]} | {f"c{number}": [1, 2] for number in range(60)}))
+        page = ann.text("/tables/shown%24wide/rows")
+        assert "The first 40 of 61 columns" in page
+        assert ("c38" in page, "c39" in page) == (True, False)
+        page = ann.text("/tables/shown%24wide/rows?columns=c59,%20a+b&order=a+b")
+        assert re.search(r"Rows 1 to 2 .* c59 int64 a b ↑ int64 1 2 1 0 1 2", page)
+        assert ann.get("/tables/shown%24wide/rows?columns=nothing").status_code == 400
 
     def test_an_error_of_a_filter_is_told(self, ann: Visitor) -> None:
         answer = ann.get("/tables/shown%24all/rows?filter=nothing+%3D+1")
