@@ -93,7 +93,7 @@ def data_of(catalog: Catalog, snapshot: int | str) -> dict[str, pa.Table]:
     db = namespace_client.lancedb(catalog, at=snapshot)
 
     def rows(name: str, where: str | None = None) -> pa.Table:
-        found = db.open_table(name, namespace_path=[NAMESPACE]).search()
+        found = db.open_table(name).search()
         return (found if where is None else found.where(where)).limit(1_000_000).to_arrow()
 
     chosen = rows("splits", "split = 'train'")["episode"].to_pylist()

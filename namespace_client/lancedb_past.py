@@ -7,9 +7,10 @@ refuse all, and some only when their files are written: so what changes somethin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast, overload
 
 import lance_namespace as spec
@@ -64,10 +65,11 @@ def lancedb(
     """The catalog as of one version, or the tables of a transaction, for programs that use lancedb.
 
     Of a catalog: a connection of lancedb as of one version, all tables of which are of that moment. It is read-only:
-    what changes something raises `InvalidCall`, and writes nothing. Names are those of lancedb, with `namespace_path`
-    for the names before that of the table, from the root of the catalog. It reads for as long as the version is kept:
-    `Catalog.keeping` and pins keep one longer. It asks through the connection of the catalog, and ends with it. Rows
-    are read from storage by this process, as lancedb does it.
+    what changes something raises `InvalidCall`, and writes nothing. Names are those of lancedb: a `namespace_path` has
+    the names before that of the table, from the root of the catalog, and without one a table is in the default
+    namespace of the catalog. It reads for as long as the version is kept: `Catalog.keeping` and pins keep one longer.
+    It asks through the connection of the catalog, and ends with it. Rows are read from storage by this process, as
+    lancedb does it.
 
     Of a transaction: its tables with the methods that tables of lancedb have to change rows. They commit with the
     block, all at once. See `TransactionDatabase`.
@@ -102,7 +104,7 @@ def lancedb(
     if at is None:
         raise InvalidCall("lancedb: expected the version of the catalog as `at`, or a transaction")
     view = source.at(at)
-    return _past_connection(view, source._storage_options)  # noqa: SLF001 - as views have them
+    return _past_connection(view, source._namespace, source._storage_options)  # noqa: SLF001 - as views have them
 
 
 class _PastNamespace(spec.LanceNamespace):
@@ -152,7 +154,7 @@ class _PastNamespace(spec.LanceNamespace):
             raise from_error_code(int(code), str(error)) from error
 
 
-def _past_connection(view: CatalogView, storage_options: Json) -> LanceNamespaceDBConnection:
+def _past_connection(view: CatalogView, namespace: Sequence[str], storage_options: Json) -> LanceNamespaceDBConnection:
     """A connection as of a catalog version. Not a class of its own, since lancedb's enforces marks of its methods."""
     connection = LanceNamespaceDBConnection(_PastNamespace(view), storage_options=storage_options)
     open_newest = connection.open_table
@@ -168,8 +170,23 @@ def _past_connection(view: CatalogView, storage_options: Json) -> LanceNamespace
 
     for name in CHANGES_OF_CONNECTIONS:
         setattr(connection, name, _refusing(name, view.version))
-    setattr(connection, "open_table", open_table)  # noqa: B010 - mypy takes no assignment to a method
+    for name in ("list_namespaces", "list_tables", "table_names"):
+        setattr(connection, name, _in_default(getattr(connection, name), namespace))
+    setattr(connection, "open_table", _in_default(open_table, namespace))  # noqa: B010 - mypy takes no assignment to a method
     return connection
+
+
+def _in_default(call: Callable[..., T], namespace: Sequence[str]) -> Callable[..., T]:
+    """The method of a connection, with the default namespace of the catalog where it is given none."""
+    first = next(iter(signature(call).parameters))
+
+    @wraps(call)
+    def called(*arguments: Any, **options: Any) -> T:
+        if options.get("namespace_path") is None and not (arguments and first == "namespace_path"):
+            options["namespace_path"] = list(namespace)
+        return call(*arguments, **options)
+
+    return called
 
 
 class _PastTable(LanceTable):

@@ -182,3 +182,19 @@ def test_every_change_is_refused_by_its_name_and_writes_nothing(past: Past) -> N
     assert past.files() == before
     assert past.catalog.access.state().version == version
     assert past.open("a").count_rows() == 3
+
+
+def test_names_without_a_path_are_in_the_default_namespace(tmp_path: Path) -> None:
+    with Catalog.connect(str(tmp_path), namespace="lab") as catalog:
+        catalog.ensure_namespace("inner")
+        catalog.create("a", rows(0))
+        catalog.create(("top",), rows(1, 2))
+        db = namespace_client.lancedb(catalog, at=catalog.access.state().version)
+        assert db.open_table("a").count_rows() == 1
+        assert db.open_table("top", namespace_path=[]).count_rows() == 2
+        assert db.list_tables().tables == ["a"]
+        assert db.list_tables([]).tables == ["top"]
+        with pytest.warns(DeprecationWarning, match="table_names"):
+            assert list(db.table_names()) == ["a"]
+        assert db.list_namespaces().namespaces == ["inner"]
+        assert db.list_namespaces(namespace_path=[]).namespaces == ["lab"]
