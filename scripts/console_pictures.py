@@ -17,7 +17,15 @@ PICTURES: Final = REPOSITORY / "docs/assets/console"
 ROWS: Final = "/tables/nyc%24airport/rows"
 PAGES: Final = {
     "home": "",
+    "log": "/log",
+    "batch": "/log/8",
+    "diff": "/diff?before=4&after=8",
+    "rejected": "/refused",
+    "events": "/events",
     "table": "/tables/nyc%24flight",
+    "search": "/search?text=air",
+    "drop": "/tables/nyc%24flight/drop",
+    "grants": "/grants",
     "rows": f"{ROWS}?order=alt&descending=1&limit=25",
 }
 """Pages by the names of their pictures."""
