@@ -10,25 +10,24 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 REPOSITORY: Final = Path(__file__).parents[1]
 PICTURES: Final = REPOSITORY / "docs/assets/console"
-ROWS: Final = "/tables/nyc%24airport/rows"
 PAGES: Final = {
     "home": "",
     "log": "/log",
-    "batch": "/log/8",
-    "diff": "/diff?before=4&after=8",
+    "batch": "/log/{year}",
+    "diff": "/diff?before={january}&after={year}",
     "rejected": "/refused",
     "events": "/events",
     "table": "/tables/nyc%24flight",
+    "rows": "/tables/nyc%24airport/rows?order=alt&descending=1&limit=25",
     "search": "/search?text=air",
     "drop": "/tables/nyc%24flight/drop",
     "grants": "/grants",
-    "rows": f"{ROWS}?order=alt&descending=1&limit=25",
 }
-"""Pages by the names of their pictures."""
+"""Pages by the names of their pictures, with the catalog versions of two batches of the demo."""
 DESK: Final = {"width": 1280, "height": 800}
 PHONE: Final = {"width": 390, "height": 844}
 
@@ -39,24 +38,35 @@ def main(url: str, key: str) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium.stdout.strip(), args=["--no-sandbox"])
+        page = signed_in(browser, url, key)
+        page.goto("/console/log")
+        versions = {"january": version_of(page, "January"), "year": version_of(page, "March to December")}
         for name, path in PAGES.items():
-            take(browser, url, key, path, PICTURES / f"{name}.png")
-        take(browser, url, key, "", PICTURES / "home-dark.png", color_scheme="dark")
-        take(browser, url, key, PAGES["table"], PICTURES / "table-phone.png", viewport=PHONE)
+            take(page, path.format(**versions), name)
+        take(signed_in(browser, url, key, color_scheme="dark"), PAGES["home"], "home-dark")
+        take(signed_in(browser, url, key, viewport=PHONE), PAGES["table"], "table-phone")
         browser.close()
 
 
-def take(browser: Browser, url: str, key: str, path: str, picture: Path, **options: Any) -> None:
-    """Sign in and take a picture of one page, as far as its window shows it."""
-    context = browser.new_context(**{"base_url": url, "viewport": DESK, "color_scheme": "light", **options})
-    page = context.new_page()
+def signed_in(browser: Browser, url: str, key: str, **options: Any) -> Page:
+    """A tab of a browser of its own."""
+    page = browser.new_page(**{"base_url": url, "viewport": DESK, "color_scheme": "light", **options})
     page.goto("/console/sign-in")
     page.get_by_label("Key or token").fill(key)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="Sign out").wait_for()
+    return page
+
+
+def version_of(log: Page, message: str) -> str:
+    """The catalog version of the batch of a message."""
+    return log.get_by_role("row").filter(has_text=message).get_by_role("link").first.inner_text()
+
+
+def take(page: Page, path: str, name: str) -> None:
+    """Take a picture of a page, as far as its window shows it."""
     page.goto(f"/console{path}")
-    page.screenshot(path=picture)
-    context.close()
+    page.screenshot(path=PICTURES / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ from namespace_console.visits import Page, Shown, Visit
 
 LINES: Final = 100
 MOST: Final = 1_000
-DECISIONS: Final = ("rejected", "denied", "failed", "unknown", "any")
+DECISIONS: Final = ("any", "rejected", "denied", "failed", "unknown")
 
 
 def show(visit: Visit) -> Shown:
     """What was refused, newest first: one request."""
-    decision = visit.text("decision") or "rejected"
+    decision = visit.text("decision") or DECISIONS[0]
     if decision not in DECISIONS:
         raise InvalidCall(f"decision: expected one of {', '.join(DECISIONS)}, found {decision[:40]!r}")
     filters = {name: visit.text(name) for name in ("principal", "name")}
