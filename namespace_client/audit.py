@@ -83,7 +83,7 @@ class RefusedAttempt:
     @property
     def advice(self) -> str:
         """What its sender can do."""
-        if any(each.kind == "incompatible" for each in self.failures):
+        if self.decision == "rejected" and any(each.kind == "incompatible" for each in self.failures):
             return "The same batch can never be committed: look what the other one did before computing it anew."
         code = self.row.get("code")
         return explain("", code if isinstance(code, int) else None, self.decision).advice

@@ -28,6 +28,7 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
     "batch": ("/log/5",),
     "winner": (),  # leads to the page of a batch
     "diff": ("/diff", "/diff?before=1&after=6"),
+    "row-diff": ("/diff/shop%24orders?before=3&after=6",),
     "events": ("/events",),
     "events-news": (),  # a part of a page
     "refused": ("/refused",),
