@@ -91,6 +91,8 @@ WORDS: dict[str, list[Any]] = {
     "page_token": [""],
     "properties": [{"owner": "x"}, {}],
     "delimiter": ["$"],
+    "upload_part_id": ["one", "two"],
+    "parts": [["one"], ["one"], ["one", "two"]],
     "intent_id": ["00000000-0000-4000-8000-000000000001"],
     "seconds": [3_600, 7_200],
 }
@@ -116,6 +118,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             make_table(http, "w$t")
             for name in WORDS["name"]:
                 http.post("/v1/catalog/pins", json={"name": name}).raise_for_status()
+            WORDS["upload_id"] = [begin_upload(http, "w$t") for _ in range(5)]
         yield url
 
 
@@ -127,6 +130,14 @@ def make_table(http: httpx.Client, name: str) -> None:
     http.post(f"{route}/branches/create", json={"name": "side"}).raise_for_status()
     http.post(f"{route}/create_scalar_index", json={"column": "a", "index_type": "BTREE"}).raise_for_status()
     http.post(f"{route}/create_scalar_index", json={"column": "s", "index_type": "FTS"}).raise_for_status()
+
+
+def begin_upload(http: httpx.Client, name: str) -> str:
+    """The id of an upload of rows for a table, with one part."""
+    begun: str = http.post(f"/v1/table/{name}/multipart_write/create").json()["upload_id"]
+    named = {"upload_id": begun, "upload_part_id": "one"}
+    http.post(f"/v1/table/{name}/insert", params=named, content=stream(ROWS), headers=ARROW).raise_for_status()
+    return begun
 
 
 def sensible(value: Any, number: int) -> Any:
