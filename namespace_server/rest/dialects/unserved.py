@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from lance_namespace.errors import InvalidInputError, TransactionNotFoundError, UnsupportedOperationError
 from starlette.responses import Response
 
 from namespace_server.answer import json_bytes
-from namespace_server.rest.dialects.translation import Translation, present
+from namespace_server.rest.dialects.translation import Query, Translation, present
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.handlers import Read
 from namespace_server.rest.request.body import JsonObject
+from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.responses import Success
-from namespace_server.rest.routing import Handler
+from namespace_server.rest.routing import Handler, Work
 
 _INSTEAD: Final = {
     "view": "a catalog has tables; read them with a query",
@@ -49,18 +51,20 @@ class NotServed:
 
 @dataclass(frozen=True, slots=True)
 class NoneThere:
-    """Answers what there is none of. One that is about a table looks whether that is there."""
+    """Answers what there is none of. One that is `about` a table or a namespace looks whether that is there."""
 
     body: Mapping[str, object]
-    of_table: bool = False
+    about: str | None = None
 
     def handler(self, _operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
-        find = Read(body=True, silent=True).handler("table_exists", "/v1/table/{id}/exists")
+        kind = self.about or "table"
+        find = Read(body=True, silent=True).handler(f"{kind}_exists", f"/v1/{kind}/{{id}}/exists")
 
         async def answer(exchange: Exchange) -> Response:
-            if self.of_table:
+            if self.about is not None:
                 await find(exchange)
+            _ = exchange.place  # is that of a database
             return Success(json_bytes(self.body), exchange.service.catalog_version)
 
         return answer
@@ -72,10 +76,33 @@ class NoJob:
     def handler(self, _operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
 
-        async def answer(_exchange: Exchange) -> Response:
+        async def answer(exchange: Exchange) -> Response:
+            _ = exchange.place  # is that of a database
             raise TransactionNotFoundError(f"job not found: {_INSTEAD['jobs']}")
 
         return answer
+
+
+def texts(body: JsonObject, *, needed: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> JsonObject:
+    """A request whose fields are texts, and nothing depends on them. Raises `InvalidInputError` for any other."""
+    found = present(body)
+    for name in needed:
+        if name not in found:
+            raise InvalidInputError(f"{name}: expected a text, found none")
+    for name, value in found.items():
+        if name not in (*needed, *known):
+            raise InvalidInputError(f"{name}: expected no such field, found {str(value)[:80]}")
+        if not isinstance(value, str):
+            raise InvalidInputError(f"{name}: expected a text, found {str(value)[:80]}")
+    return {}
+
+
+def parameters(query: Query, _headers: Headers, *, known: tuple[str, ...] = ()) -> Query:
+    """Parameters of a query, on which nothing depends. Raises `InvalidInputError` for one that is not known."""
+    for name, value in query:
+        if name not in known:
+            raise InvalidInputError(f"{name}: expected no such parameter, found {value[:80]!r}")
+    return []
 
 
 def statistics(body: JsonObject) -> JsonObject:
@@ -91,8 +118,15 @@ def _refused(kind: str, *operations: str) -> dict[str, Translation]:
     return {operation: Translation(work=NotServed(_INSTEAD[kind])) for operation in operations}
 
 
-def _none(body: Mapping[str, object]) -> Translation:
-    return Translation(work=NoneThere(body))
+def _listed(key: str, *known: str) -> Translation:
+    """A list of a namespace, in pages; in a database that is missing, too."""
+    taken = partial(parameters, known=("limit", "page_token", *known))
+    none: Mapping[str, object] = {key: []}
+    return Translation(body=present, query=taken, work=NoneThere(none, "namespace"), nothing=none)
+
+
+def _job(work: Work, needed: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> Translation:
+    return Translation(body=partial(texts, needed=needed, known=known), query=parameters, work=work)
 
 
 TRANSLATIONS: Final[Mapping[str, Translation]] = {
@@ -106,13 +140,13 @@ TRANSLATIONS: Final[Mapping[str, Translation]] = {
     **_refused("jobs", "pause_jobs", "resume_jobs", "query_events_jobs"),
     **_refused("lsm", "set_lsm_write_spec", "unset_lsm_write_spec", "flush_lsm", "compact_lsm"),
     **_refused("column", "alter_table_backfill_columns", "list_table_errors"),
-    "list_views": _none({"views": []}),
-    "list_materialized_views": _none({"views": []}),
-    "list_functions": _none({"functions": []}),
-    "list_secrets": _none({"secrets": []}),
-    "list_jobs": _none({"jobs": []}),
-    "describe_jobs": Translation(work=NoJob()),
-    "cancel_jobs": Translation(work=NoJob()),
-    "get_lsm_write_spec": Translation(body=present, work=NoneThere({"lsm_write_spec": None}, of_table=True)),
-    "get_lsm_stats": Translation(body=statistics, work=NoneThere({"lsm_stats": None}, of_table=True)),
+    "list_views": _listed("views"),
+    "list_materialized_views": _listed("views"),
+    "list_functions": _listed("functions", "include_definition"),
+    "list_secrets": _listed("secrets"),
+    "list_jobs": _job(NoneThere({"jobs": []}), known=("page_token",)),
+    "describe_jobs": _job(NoJob(), needed=("job_id",)),
+    "cancel_jobs": _job(NoJob(), needed=("job_id",)),
+    "get_lsm_write_spec": Translation(body=present, work=NoneThere({"lsm_write_spec": None}, "table")),
+    "get_lsm_stats": Translation(body=statistics, work=NoneThere({"lsm_stats": None}, "table")),
 }
