@@ -11,6 +11,7 @@ from typing import Any, Final
 import httpx
 import pyarrow as pa
 import pytest
+from lance.blob import blob_array, blob_field
 
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.routers import ROUTES
@@ -26,6 +27,11 @@ REFUSED: Final = {400, 406, 413}
 LIMITS: Final = RequestLimits()
 
 
+def with_blobs() -> pa.Table:
+    """Three rows, each with a blob."""
+    return rows(3).append_column(blob_field("b"), blob_array([b"x", b"y", b"z"]))
+
+
 class Scene:
     """A database with one table, and what must not change."""
 
@@ -33,7 +39,7 @@ class Scene:
         self.database = new_name()
         self.http = httpx.Client(base_url=url, headers={**AGENT, DATABASE: self.database}, timeout=60)
         self.published = httpx.Client(base_url=url)
-        self.table = self.location = ""
+        self.table = self.location = self.upload = ""
         self._done = 0
 
     def close(self) -> None:
@@ -46,18 +52,25 @@ class Scene:
         self.table = f"t{self._done}"
         made = [
             self.http.post(f"/v1/table/{self.table}/create/?mode=create", content=stream(rows(3)), headers=ARROW),
+            self.ask("POST", "/v1/table/{t}blobs/create/", with_blobs()),
             self.ask("POST", "/v1/table/{t}/tags/create/", {"tag": "first", "version": 1}),
             self.ask("POST", "/v1/table/{t}/branches/create/", {"name": "side"}),
             self.ask("POST", "/v1/table/{t}/create_index/", {"column": "text", "index_type": "FTS", "name": "words"}),
         ]
         self.http.post("/v1/namespace/inner/create", json={"mode": "ExistOk"})
-        assert [answer.status_code for answer in made] == [200] * 4, [answer.text for answer in made]
+        assert [answer.status_code for answer in made] == [200] * 5, [answer.text for answer in made]
         self.location = self.http.post(f"/v1/table/{self.table}/describe/").json()["location"]
+        self.upload = self.ask("POST", "/v1/table/{t}/multipart_write/create").json()["upload_id"]
+        part = self.ask(
+            "POST", "/v1/table/{t}/insert/", ROWS, query=[("upload_id", self.upload), ("upload_part_id", "a")]
+        )
+        assert part.status_code == 200, part.text
 
     def filled(self, value: Any) -> Any:
         if isinstance(value, str):
-            for name, known in (("{t}", self.table), ("{n}", f"new{self._done}"), ("{location}", self.location)):
-                value = value.replace(name, known)
+            known = {"t": self.table, "n": f"new{self._done}", "location": self.location, "upload": self.upload}
+            for name, each in known.items():
+                value = value.replace(f"{{{name}}}", each)
             return value
         if isinstance(value, dict):
             return {key: self.filled(each) for key, each in value.items()}
@@ -74,7 +87,9 @@ class Scene:
         elif body is not None:
             written = json.dumps(self.filled(body)).encode()  # also numbers that have more than 64 bits
             given = {"content": written, "headers": {"content-type": "application/json", **(headers or {})}}
-        return self.http.request(method, self.filled(path), params=list(query), **given)
+        return self.http.request(
+            method, self.filled(path), params=[(name, self.filled(each)) for name, each in query], **given
+        )
 
     def state(self) -> tuple[int, int, int]:
         """The version of the catalog, that of the table, and its rows."""

@@ -38,7 +38,9 @@ WORDS: Final[dict[str, Any]] = {"version": 1, "prefilter": True, "k": 10, "vecto
 
 @dataclass(frozen=True, slots=True)
 class ValidRequest:
-    """A request of one operation that succeeds on a table `{t}` with three rows, whose text has an index `words`.
+    """A request of one operation that succeeds on a table `{t}`.
+
+    It has three rows, an index `words`, a tag `first`, a branch `side` and an upload `{upload}`; `{t}blobs` has blobs.
 
     Attributes:
         path: With `{t}`, and `{n}` for a new name.
@@ -145,6 +147,17 @@ REQUESTS: Final[dict[str, ValidRequest]] = {
         {"source_location": "{location}", "source_version": 1, "is_shallow": True},
         ("source_location",),
         of_table=False,
+    ),
+    "create_multipart_write": ValidRequest(T + "multipart_write/create"),
+    "complete_multipart_write": ValidRequest(T + "multipart_write/complete", query=(("upload_id", "{upload}"),)),
+    "abort_multipart_write": ValidRequest(T + "multipart_write/abort", query=(("upload_id", "{upload}"),)),
+    "fetch_table_blobs": ValidRequest(
+        "/v1/table/{t}blobs/fetch_blobs/", {"version": 1, "column": "b", "row_ids": [0]}, ("column", "row_ids")
+    ),
+    "read_table_blob": ValidRequest("/v1/table/{t}blobs/blob/b/0/bytes"),
+    "diff_table_branch": _change("branches/diff/", {"from_branch": "side"}, "from_branch"),
+    "cherry_pick_table_branch": ValidRequest(
+        T + "branches/cherry_pick/", {"from_branch": "side", "dry_run": True}, ("from_branch",), status=409
     ),
     "get_lsm_write_spec": ValidRequest(T + "get_lsm_write_spec/"),
     "get_lsm_stats": ValidRequest(T + "get_lsm_stats/", {"include_generation_rows": False}),
