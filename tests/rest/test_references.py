@@ -363,6 +363,24 @@ def test_on_an_object_store(service: str, serve: Serve, request: pytest.FixtureR
         dev = opened().checkout_version(("dev", None))
         lance.write_dataset(rows(7, 9), dev, mode="append", storage_options=options)
         assert opened().checkout_version(("dev", None)).count_rows() == 5
+
+        def ask(path: str, **body: object) -> dict[str, Any]:
+            answer = httpx.post(f"{url}/v1/table/{path}", json=body, timeout=60)
+            assert answer.is_success, answer.text
+            return dict(answer.json())
+
+        ask("g%24t/delete", predicate="id in (0, 7)", branch="dev")
+        assert ask("g%24t/branches/cherry_pick", from_branch="dev")["status"] == "cherry_picked"
+        ask("g%24t/branches/create", name="columns")
+        ask("g%24t/add_columns", branch="columns", new_columns=[{"name": "twice", "expression": "id * 2"}])
+        assert ask("g%24t/branches/cherry_pick", from_branch="columns")["preview"]["promoted_columns"] == ["twice"]
+        ask("g%24t/branches/delete", name="columns")
+        cloned = ask("g%24clone/clone", source_location=ask("g%24t/describe")["location"])
+        for place in (cloned["location"], opened().uri):
+            dataset = lance.dataset(place, storage_options=options)
+            dataset.validate()
+            found = sorted(dataset.to_table(columns=["id", "twice"]).to_pylist(), key=lambda row: row["id"])
+            assert found == [{"id": each, "twice": 2 * each} for each in (1, 2, 3, 4, 8)]
         stock.delete_table_branch(models.DeleteTableBranchRequest(id=T, name="dev"))
         assert opened().branches.list() == {}
         assert not [meta.path for meta in namespace.catalog.store.list("") if "/tree/" in meta.path]

@@ -247,6 +247,24 @@ class TestBesideGarbageCollection:
         collect(ground.again())
         assert ground.ids(C) == [0, 1, 2]
 
+    def test_another_table_is_at_the_place_by_the_flip(self, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It has a version of that number, with other rows."""
+        lance.write_dataset(rows(0, 2), str(ground.root / "mine"))
+        ground.call("register_table", id=["g", "mine"], location="mine")
+        held = ground.again()
+        commit = held.catalog.committer.decide
+
+        def after_replacement(batches: Any) -> Any:
+            ground.call("deregister_table", id=["g", "mine"])
+            shutil.rmtree(ground.root / "mine")
+            lance.write_dataset(rows(5, 6), str(ground.root / "mine"))
+            ground.call("register_table", id=["g", "mine"], location="mine")
+            return commit(batches)
+
+        monkeypatch.setattr(held.catalog.committer, "decide", _once(after_replacement, commit))
+        with pytest.raises(TableVersionNotFoundError, match="was removed meanwhile"):
+            clone(held, source=["g", "mine"])
+
     def test_the_source_is_dropped_between_the_look_and_the_flip(
         self, ground: Ground, monkeypatch: pytest.MonkeyPatch
     ) -> None:
