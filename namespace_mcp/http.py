@@ -141,6 +141,7 @@ class AgentApplication:
         assert self._server is not None
         status, headers, body = await _asked(self._server, scope, "/v1/whoami")
         if status == _OK:
+            scope["principal"] = orjson.loads(body).get("principal")  # for the access log
             return None
         kept = [(name, value) for name, value in headers if name in {b"www-authenticate", b"retry-after"}]
         if status == _UNAUTHENTICATED and self._challenges:

@@ -91,6 +91,18 @@ def test_rows_are_queried_page_after_page_at_one_moment(admin: Caller, team: Tea
     assert admin("count_rows", table="shop.orders", filter="id < 7")["rows"] == 7
 
 
+def test_a_further_page_is_of_the_moment_of_the_first(admin: Caller) -> None:
+    make = {"do": "create_table", "table": "work.paged", "rows": [{"id": 1}, {"id": 3}]}
+    admin("change", message="make", changes=[make])
+    paged = {"table": "work.paged", "order_by": [{"column": "id"}]}
+    first = admin("query_rows", limit=1, **paged)
+    admin("change", message="more", changes=[{"do": "insert_rows", "table": "work.paged", "rows": [{"id": 2}]}])
+    second = admin("query_rows", offset=first["next_offset"], at=first["catalog_version"], **paged)
+    assert (first["rows"], second["rows"]) == ([{"id": 1}], [{"id": 3}])
+    assert admin("count_rows", table="work.paged", at=first["catalog_version"])["rows"] == 2
+    assert admin("query_rows", **paged)["rows"] == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
 def test_searches_find_the_nearest_and_the_best(admin: Caller) -> None:
     near = admin("search_vector", table="shop.orders", vector=[40, 41, 42, 43], limit=2, filter="id > 10")
     assert [row["id"] for row in near["rows"]] == [11, 12]

@@ -18,7 +18,7 @@ from mcp_types import CallToolResult
 from namespace_client import Catalog
 from namespace_mcp.threads import CallThreads, TooManyCalls
 from namespace_mcp.tools import rows
-from tests.access.granting import ADMIN, as_principal, key
+from tests.access.granting import ADMIN, as_principal, key, keys
 from tests.agents.agents import NEW, OLD, over_http, over_pipes, talk, text_of
 from tests.agents.conftest import ISSUER, Team
 from tests.running import running
@@ -138,15 +138,19 @@ def test_pages_elsewhere_and_other_hosts_reach_no_tool(team: Team, tmp_path: Pat
 def test_a_server_serves_tools_that_read_unless_the_setting_says_otherwise(root: Path, tmp_path: Path) -> None:
     for setting, found in ((None, False), ("write", True), ("off", None)):
         environment = {} if setting is None else {"LANCE_NAMESPACE_MCP": setting}
-        server = ServerProcess(root, log=tmp_path / "log", environment=environment)
+        server = ServerProcess(root, log=tmp_path / f"{setting}.log", environment=environment, keys=keys("ann"))
         try:
             if found is None:
-                assert httpx.post(f"{server.url}/mcp", json=PING, headers=OLD_HEADERS).status_code == 404
+                known = OLD_HEADERS | as_principal("ann")
+                assert httpx.post(f"{server.url}/mcp", json=PING, headers=known).status_code == 404
             else:
-                told = talk(over_http(server.url), lambda client: client.list_tools())
+                told = talk(over_http(server.url, "ann"), lambda client: client.list_tools())
                 assert ("change" in {each.name for each in told.tools}) == found
         finally:
             server.stop()
+    lines = [line for line in (tmp_path / "write.log").read_text().splitlines() if "route=/mcp " in line]
+    assert lines
+    assert all("principal=ann" in line for line in lines)
 
 
 def test_two_servers_answer_one_client_in_turn(team: Team) -> None:
