@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from namespace_client import Catalog
 from namespace_client.errors import AccessRefused, InvalidCall
 from namespace_client.names import Name
+from namespace_client.table_overview import is_blob, table_schema
 from namespace_mcp.tools.fields import Branch, NamespaceName, TableName, namespace_path, table_path
 from table_data.batch_operations import Json, TableId
 from table_data.values.json_columns import Literal as Written
@@ -311,6 +312,8 @@ class CreateBranch(OfTable):
         return PreparedChange(alone=("create_table_branch", request))
 
 
+_BLOBS: Final = pa.field("", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+"""How rows bring values of a column of blobs, of which answers have descriptions."""
 _TAG_ROUTES: Final = {"create_tag": "create_table_tag", "move_tag": "update_table_tag"}
 
 AnyChange = Annotated[
@@ -348,11 +351,10 @@ def _staged(catalog: Catalog, table: TableId, rows: pa.Table, request: Json) -> 
 def _schema_of_table(catalog: Catalog, table: TableId, branch: str | None) -> pa.Schema | None:
     """The types of the columns of a table; None if the caller may write rows, but not read them."""
     try:
-        reader = catalog.access.query(table, {"k": 1} | _of_branch(branch))
-        reader.read_all()
+        found = table_schema(catalog.access, table, None, _of_branch(branch))
     except AccessRefused:
         return None
-    return reader.schema
+    return pa.schema([_BLOBS.with_name(each.name) if is_blob(each) else each for each in found])
 
 
 def arrow_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, about: str) -> pa.Table:

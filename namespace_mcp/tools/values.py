@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from namespace_client.display import text_table, visible
 from namespace_client.errors import InvalidCall
+from namespace_client.table_overview import is_blob
 from table_data.values.written import json_column
 
 DEFAULT_ROWS: Final = 50
@@ -98,7 +99,9 @@ def take_rows(reader: pa.RecordBatchReader, *, limit: int, most_bytes: int, cell
     Raises:
         InvalidCall: The first row alone is larger.
     """
-    found = BoundedRows([Column(name=each.name, type=str(each.type)) for each in reader.schema])
+    found = BoundedRows(
+        [Column(name=each.name, type="blob" if is_blob(each) else str(each.type)) for each in reader.schema]
+    )
     size = 0
     for row in _json_rows(reader):
         if len(found.rows) == limit:

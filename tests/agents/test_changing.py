@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from namespace_server.access.subjects import Privilege
@@ -112,6 +113,24 @@ def test_under_one_key_changes_are_made_once(admin: Caller) -> None:
     tag = {"message": "m", "changes": [{"do": "create_tag", "table": name, "tag": "t", "version": 1}]}
     first, second = (admin("change", idempotency_key=f"{key}-tag", **tag) for _ in range(2))
     assert first["catalog_version"] == second["catalog_version"]
+
+
+def test_rows_bring_long_values_as_other_bytes(admin: Caller, team: Team) -> None:
+    name = new_name()
+    blobs = pa.field("photo", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    with team.catalog as catalog:
+        catalog.create(tuple(name.split(".")), schema=pa.schema([pa.field("id", pa.int64()), blobs]))
+        rows = [{"id": 1, "photo": "AP8="}, {"id": 2}]
+        admin("change", message="m", changes=[{"do": "insert_rows", "table": name, "rows": rows}])
+        assert {each["name"]: each["type"] for each in admin("query_rows", table=name)["columns"]} == {
+            "id": "int64",
+            "photo": "blob",
+        }
+        photo = catalog.blob(tuple(name.split(".")), "photo", filter="id = 1")
+        assert photo is not None
+        with photo:
+            assert photo.read() == b"\x00\xff"
+        assert catalog.blob(tuple(name.split(".")), "photo", filter="id = 2") is None
 
 
 def test_a_conflict_is_told_with_what_to_do(admin: Caller, team: Team) -> None:
