@@ -15,6 +15,7 @@ proto/          the generated messages of the format
 errors          all exceptions of this package
 amounts         sizes as texts
 own_machine     which addresses are of this machine, and which URLs others cannot read
+hidden_credentials  texts without what addresses in them open
 lazy_names      names of a package that are imported when they are first used
 
 A package imports only packages above it in this list, and `errors`.

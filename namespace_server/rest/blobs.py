@@ -166,7 +166,9 @@ class _BlobResponse(Response):
                     await begin(status, headers)
                 else:
                     read = partial(_part, reading, self._column, blob.row_id)
-                    async for piece in reading.taken(pieces(read, *span, data.pieces, exchange.principal)):
+                    async for piece in reading.taken(
+                        pieces(read, *span, data.pieces, exchange.principal, reading.break_off)
+                    ):
                         if not begun:
                             await begin(status, headers)
                         await send({"type": "http.response.body", "body": piece, "more_body": True})

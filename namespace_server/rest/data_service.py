@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
@@ -109,6 +109,11 @@ class TableReading:
     def taken(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Pieces of an answer, each of which the client has to take in time."""
         return taken(chunks, self._connection, self._patience)
+
+    def break_off(self) -> None:
+        """End the answer as if its client had not taken a piece in time."""
+        with suppress(RuntimeError):  # it ends already
+            self._connection.reschedule(asyncio.get_running_loop().time())
 
     def blob_refusal(self, place: str) -> str | None:
         """As `TableCatalog.blob_refusal`."""

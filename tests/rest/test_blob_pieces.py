@@ -94,6 +94,70 @@ def test_clients_that_stall_with_large_pieces_leave_room_for_small_ones(monkeypa
     asyncio.run(run())
 
 
+class Client:
+    """A stream of a client that takes one piece, and then no more until its stream is ended for others."""
+
+    def __init__(self, space: PieceSpace, principal: str | None = None) -> None:
+        self.ended = asyncio.Event()
+        self._stream = pieces(Value(LARGEST), 0, LARGEST, space, principal, self.ended.set)
+
+    async def stall(self) -> None:
+        await anext(self._stream)
+        await self.ended.wait()
+        await self._stream.aclose()  # type: ignore[attr-defined]
+
+
+def test_any_number_of_clients_that_stall_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that has stalled for longest makes room, and of one principal, whose share is used up, its own."""
+    monkeypatch.setattr(blob_pieces, "_STALLED", 0.05)
+
+    async def run() -> None:
+        space = PieceSpace(4 * FIRST)
+        clients = [Client(space) for _ in range(4)]
+        stalling = [asyncio.create_task(client.stall()) for client in clients]
+        await asyncio.sleep(0.02)
+        assert await _taken(pieces(Value(LARGEST), 0, LARGEST, space, "ann")) == LARGEST
+        assert clients[0].ended.is_set()
+        assert not clients[3].ended.is_set()
+        for task in stalling:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_principal_that_stalls_makes_room_for_itself_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blob_pieces, "_STALLED", 0.05)
+
+    async def run() -> None:
+        space = PieceSpace(4 * FIRST)
+        bob, *mine = Client(space, "bob"), *(Client(space, "ann") for _ in range(3))
+        stalling = [asyncio.create_task(client.stall()) for client in (bob, *mine)]
+        await asyncio.sleep(0.02)
+        assert await _taken(pieces(Value(FIRST), 0, FIRST, space, "ann")) == FIRST
+        assert [client.ended.is_set() for client in (bob, *mine)] == [False, True, False, False]
+        for task in stalling:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_client_that_takes_pieces_in_time_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blob_pieces, "_ROOM_TIMEOUT", 0.05)
+
+    async def run() -> None:
+        space = PieceSpace(4 * FIRST)
+        clients = [Client(space) for _ in range(4)]
+        stalling = [asyncio.create_task(client.stall()) for client in clients]
+        await asyncio.sleep(0.02)
+        with pytest.raises(ThrottlingError):
+            await anext(pieces(Value(LARGEST), 0, LARGEST, space))
+        assert not any(client.ended.is_set() for client in clients)
+        for task in stalling:
+            task.cancel()
+
+    asyncio.run(run())
+
+
 def test_what_was_read_for_a_client_that_went_away_is_let_go() -> None:
     async def run() -> None:
         space = PieceSpace(2 * LARGEST)
