@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ import pytest
 from lance.blob import Blob, blob_array, blob_field
 
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest import blob_pieces
+from namespace_server.rest.blob_pieces import PieceSpace
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.workers.read_pool import ReadPool
 from tests.data.queried import answered, served
@@ -524,6 +527,36 @@ class TestStreams:
         data = b"".join(found)
         assert (len(data), data[-4:], data.count(0)) == (part, b"last", part - 4)
         assert sum(jobs) == part
+
+    def test_clients_that_stall_make_room_for_others(
+        self, http: httpx.Client, media: Media, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The room is made small for it: by default some 500 of them would fill it."""
+        spaces: set[PieceSpace] = set()
+        try_hold = PieceSpace.try_hold
+
+        def noted(space: PieceSpace, *arguments: Any, **given: Any) -> bool:
+            spaces.add(space)
+            return try_hold(space, *arguments, **given)
+
+        monkeypatch.setattr(PieceSpace, "try_hold", noted)
+        monkeypatch.setattr(blob_pieces, "_STALLED", 0.3)
+        table = _outside(media, "stalled", f"file://{media.allowed}/long")
+        assert len(http.get(f"{table}/blob/b/0/bytes", headers={"range": "bytes=-4"}).content) == 4
+        [space] = spaces
+        taken = space._left - 3 * (256 << 10)
+        space._left -= taken
+        try:
+            with ExitStack() as stack:
+                stalled = [stack.enter_context(http.stream("GET", f"{table}/blob/b/0/bytes")) for _ in range(3)]
+                time.sleep(0.5)
+                read = http.get(f"{table}/blob/b/0/bytes", headers={"range": f"bytes=-{4 << 20}"})
+                assert (read.status_code, len(read.content)) == (206, 4 << 20)
+                with pytest.raises(httpx.RemoteProtocolError):
+                    for _ in stalled[0].iter_raw():
+                        pass
+        finally:
+            space._left += taken
 
     def test_work_ends_when_the_client_goes(
         self, http: httpx.Client, media: Media, monkeypatch: pytest.MonkeyPatch
