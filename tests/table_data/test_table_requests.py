@@ -23,6 +23,8 @@ UNCHECKED = {"identity"}
 NOT_IN_BODIES = {"insert_into_table", "merge_insert_into_table", "create_table"}
 """Their fields are in the query: the published models have more of them."""
 NOT_PUBLISHED = {
+    "cherry_pick_table_branch",
+    "diff_table_branch",
     "fetch_table_blobs",
     "find_table_blob",
     "prewarm_table_index",
