@@ -188,6 +188,7 @@ class EchoCatalog:
         idempotency_key: str | None = None,
         origin: RequestOrigin | None = None,
         subject: Subject | None = None,
+        implicit: tuple[str, ...] = (),
     ) -> Answer:
         if self.failure is not None:
             raise self.failure
