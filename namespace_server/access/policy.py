@@ -12,9 +12,12 @@ from namespace_server.access.grants import GrantEntry, MembershipEntry, object_n
 from namespace_server.access.subjects import EVERYONE, Grantee, Privilege, Subject, ordered
 from namespace_server.access.visible_names import NO_PATHS, GrantedPaths, VisibleNames, VisibleRoots, names_of_all
 from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.persistent.name_index import NameIndex
 
 _MOST_SUBJECTS: Final = 4_096
 """Subjects whose grantees are kept until memberships change; a server meets as many as it has callers."""
+_MOST_ROOTS: Final = 64
+"""Subjects of whom is kept what they may see; some may see ten thousand tables one by one."""
 _MAKES_ONLY: Final = frozenset({Privilege.CREATE})
 """Who may create in a namespace sees the namespace, and not what others have in it."""
 _NO_GRANTS: Final[Map[Grantee, GrantEntry]] = Map()
@@ -42,7 +45,7 @@ class AccessPolicy:
     A judgement costs a look for each part of the id, whatever the number of grants.
     """
 
-    __slots__ = ("_grantees", "_grants", "_members", "_paths")
+    __slots__ = ("_grantees", "_grants", "_members", "_paths", "_roots")
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class AccessPolicy:
         self._paths: Map[Grantee, GrantedPaths] = Map() if paths is None else paths
         self._members: Map[Grantee, Map[str, MembershipEntry]] = Map() if members is None else members
         self._grantees: dict[Subject, tuple[Grantee, ...]] = {}
+        self._roots: dict[Subject, VisibleRoots] = {}
 
     @classmethod
     def of(cls, entries: Iterable[GrantEntry | MembershipEntry]) -> AccessPolicy:
@@ -134,20 +138,30 @@ class AccessPolicy:
     def visible_roots(self, subject: Subject | None) -> VisibleRoots | None:
         """The namespaces all below which a subject may see, and the other tables; None: all of the catalog.
 
-        It looks at the grants of the subject, not at the objects. What is granted may not be there.
+        It looks at the grants of the subject, not at the objects. What is granted may not be there. It is kept until
+        grants are changed.
         """
         if subject is None or self._find(subject, Privilege.SEE, ("",), None) is not None:
             return None
+        known = self._roots.get(subject)
+        if known is None:
+            if len(self._roots) >= _MOST_ROOTS:
+                self._roots.clear()
+            known = self._roots[subject] = self._found_roots(subject)
+        return known
+
+    def _found_roots(self, subject: Subject) -> VisibleRoots:
         namespaces: list[ObjectId] = []
-        tables: list[ObjectId] = []
+        tables: dict[ObjectId, bool] = {}
         for path in sorted({path for paths in self._paths_of(subject) for path in paths}):
             if namespaces and path[: len(namespaces[-1])] == namespaces[-1]:
                 continue
-            if self._find(subject, Privilege.SEE, (*path, ""), None) is not None:
-                (tables if self._is_table(path) else namespaces).append(path)
-            elif self._find(subject, Privilege.SEE, path, None) is not None and self._is_table(path):
-                tables.append(path)
-        return VisibleRoots(namespaces, tables)
+            if self._is_table(path):
+                if self._find(subject, Privilege.SEE, path, None) is not None:
+                    tables[path] = True
+            elif self._find(subject, Privilege.SEE, (*path, ""), None) is not None:
+                namespaces.append(path)
+        return VisibleRoots(namespaces, NameIndex(()).edited(tables))
 
     def _is_table(self, path: ObjectId) -> bool:
         return any(entry.kind == "table" for entry in self._grants.get(path, _NO_GRANTS).values())

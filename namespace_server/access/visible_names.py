@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.persistent.name_index import NameIndex
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 
 
@@ -55,10 +56,10 @@ class VisibleNames(NamedTuple):
 
 
 class VisibleRoots(NamedTuple):
-    """What may be seen: all below some namespaces, and some tables elsewhere. Each in order, none below another one."""
+    """What may be seen: all below some namespaces, none of which is below another one, and some tables elsewhere."""
 
     namespaces: list[ObjectId]
-    tables: list[ObjectId]
+    tables: NameIndex
 
 
 class _Names(NamedTuple):

@@ -103,6 +103,23 @@ class TestLists:
         everything = team.caller(ADMIN).get("/v1/catalog/tables?text=t0&limit=100000").json()["tables"]
         assert len([path for path in everything if path[:1] == ["a"] and len(path) == 2]) == 100
 
+    def test_found_tables_below_a_namespace(self, team: Team, ann: Caller) -> None:
+        grants = [granted("namespace", "a$n7", "bob", "see"), granted("table", "a$t050", "bob", "see")]
+        grants += [granted("namespace", "a$n1", "bob", "create"), granted("table", "a$n7$deep", "bob", "read")]
+        put_rows(team.root, grants)
+        try:
+            bob = team.caller("bob")
+            assert bob.get("/v1/catalog/tables?text=a").json() == {
+                "tables": [["a", "n7", "deep"], ["a", "t050"]],
+                "more": False,
+            }
+            assert bob.get("/v1/catalog/tables?text=deep").json()["tables"] == [["a", "n7", "deep"]]
+            assert bob.get("/v1/catalog/tables?text=t05").json()["tables"] == [["a", "t050"]]
+            put_rows(team.root, [], remove=[grants[1].object_id])
+            assert bob.get("/v1/catalog/tables?text=t05").json()["tables"] == []
+        finally:
+            put_rows(team.root, [], remove=[each.object_id for each in (grants[0], grants[2], grants[3])])
+
     def test_found_tables_of_an_earlier_version(self, team: Team, ann: Caller) -> None:
         admin = team.caller(ADMIN)
         version = admin.get("/v1/catalog").json()["version"]

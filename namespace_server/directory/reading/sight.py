@@ -29,7 +29,6 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import CloneTable, CommitTransaction, CreateBranch, CreateTableVersion
-from namespace_server.directory.model.persistent.name_index import Roots
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import Children
@@ -206,9 +205,10 @@ class VisibleSnapshot(CatalogSnapshot):
 
     def find_tables(self, words: Sequence[str], most: int) -> list[ObjectId]:
         """The tables that may be seen whose ids have all words; what is hidden is not looked through."""
-        found = self._sight.policy.visible_roots(self._sight.subject)
-        roots = None if found is None else Roots(found.namespaces, list(filter(self._holds, found.tables)))
-        return self._index().search(words, most, roots=roots)
+        roots = self._sight.policy.visible_roots(self._sight.subject)
+        if roots is None:
+            return self._index().search(words, most)
+        return self._index().search(words, most, below=roots.namespaces, beside=roots.tables, wanted=self._holds)
 
     def record(self, batch_uuid: str) -> RecordEntry | None:
         """The record of a batch of the caller, or of one that changed a table that may be seen; with these tables."""

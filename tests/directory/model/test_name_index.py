@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, changes_of
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.persistent import name_index
-from namespace_server.directory.model.persistent.name_index import NameIndex, Roots, words_of
+from namespace_server.directory.model.persistent.name_index import NameIndex, words_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 NAMES = st.text("abO ß\u0130\n\0.\U0001f600", min_size=1, max_size=5)
@@ -70,7 +70,7 @@ def test_it_looks_below_its_roots_alone(paths: set[ObjectId], roots: set[ObjectI
     namespaces = [root for root in sorted(roots) if not any(root[:end] in roots for end in range(1, len(root)))]
     before, name_index._BLOCK = name_index._BLOCK, 4
     try:
-        found = made(paths).search(words_of(text), 1_000, roots=Roots(namespaces, ()))
+        found = made(paths).search(words_of(text), 1_000, below=namespaces)
     finally:
         name_index._BLOCK = before
     below = {path for path in paths if any(path[: len(root)] == root and path != root for root in namespaces)}
@@ -79,15 +79,16 @@ def test_it_looks_below_its_roots_alone(paths: set[ObjectId], roots: set[ObjectI
 
 def test_other_tables_are_found_beside_them() -> None:
     index = made([("a", "orders"), ("a", "parts"), ("b", "orders")])
-    assert index.search(["orders"], 9, roots=Roots([("b",)], [("a", "orders")])) == [("a", "orders"), ("b", "orders")]
-    assert index.search(["orders"], 9, roots=Roots([], [("a", "parts")])) == []
+    found = index.search(["ord"], 9, below=[("b",)], beside=made([("a", "orders"), ("c", "x_order")]))
+    assert found == [("b", "orders"), ("a", "orders"), ("c", "x_order")]
+    assert index.search(["orders"], 9, below=[], beside=made([("a", "parts")])) == []
     assert index.search(["orders"], 9, wanted=lambda path: path[0] == "b") == [("b", "orders")]
 
 
 def test_blocks_that_cannot_match_are_not_looked_at() -> None:
     index = made([(f"n{number % 7}", f"table_{number:05}") for number in range(20_000)] + [("n3", "the_only_one")])
-    assert len(list(index._candidates(["only"], 0, len(index._blocks)))) == 1
-    assert not list(index._candidates(["nothing"], 0, len(index._blocks)))
+    assert index._may_have(["only"]).sum() == 1
+    assert not index._may_have(["nothing"]).any()
 
 
 class TestSnapshots:

@@ -13,8 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -40,17 +39,6 @@ Key = tuple[ObjectId, str]
 def words_of(text: str) -> list[str]:
     """The words of what is looked for: what separates names, and spaces, separate them."""
     return text.casefold().translate(_PLAIN).replace(".", " ").replace(DELIMITER, " ").split()
-
-
-@dataclass(frozen=True, slots=True)
-class Roots:
-    """What of the catalog is searched: the tables below some namespaces, and some others.
-
-    No namespace is below another one, and no table below one of them.
-    """
-
-    namespaces: Sequence[ObjectId]
-    tables: Sequence[ObjectId]
 
 
 class _Block(NamedTuple):
@@ -129,59 +117,57 @@ class NameIndex:
         words: Sequence[str],
         most: int,
         *,
-        roots: Roots | None = None,
+        below: Sequence[ObjectId] | None = None,
+        beside: NameIndex | None = None,
         wanted: Callable[[ObjectId], bool] | None = None,
     ) -> list[ObjectId]:
         """The tables whose ids have all words, in any case and order; at most `most`, the best first.
 
         Those that are called as the last word come first, then those whose name begins with it, then the others; of
-        each kind in the order of their namespaces.
+        each kind in the order of their namespaces, and those of `beside` last.
 
         Args:
             words: As `words_of` gives them; without any, all tables are found.
             most: How many.
-            roots: Where to look; everywhere if None.
+            below: The namespaces below which to look, none of them below another one; everywhere if None.
+            beside: Where to look as well: it has no table below one of these namespaces.
             wanted: What else has to be true of a table.
         """
         found: dict[ObjectId, None] = {}
+        beside = NameIndex(()) if beside is None else beside
         for first, others in _kinds(words):
-            for path in self._matches(first, others, roots):
+            for path in chain(self.matches(first, others, below), beside.matches(first, others)):
                 if path not in found and (wanted is None or wanted(path)):
                     found[path] = None
                 if len(found) >= most:
                     return list(found)
         return list(found)
 
-    def _matches(self, first: str, others: Sequence[str], roots: Roots | None) -> Iterator[ObjectId]:
-        """The tables whose line has all of these texts."""
-        if roots is None:
-            yield from self._below(self._candidates([first, *others], 0, len(self._blocks)), first, others, ())
+    def matches(self, first: str, others: Sequence[str], below: Sequence[ObjectId] | None = None) -> Iterator[ObjectId]:
+        """The tables whose line, of name and namespace between separators, has all of these texts; see `search`."""
+        may = self._may_have([first, *others])
+        if below is None:
+            yield from self._below(np.flatnonzero(may), first, others, ())
             return
-        for path in roots.tables:
-            line = _line(path[:-1], path[-1]) + _BEGIN
-            if first in line and all(word in line for word in others):
-                yield path
-        for root in roots.namespaces:
+        for root in below:
             begin = max(bisect_left(self._firsts, (root, "")) - 1, 0)
-            after = (*root[:-1], root[-1] + _PARENT) if root else ()
-            end = bisect_left(self._firsts, (after, "")) if root else len(self._blocks)
-            yield from self._below(self._candidates([first, *others], begin, end), first, others, root)
+            end = bisect_left(self._firsts, ((*root[:-1], root[-1] + _PARENT), "")) if root else len(self._blocks)
+            yield from self._below(begin + np.flatnonzero(may[begin:end]), first, others, root)
 
-    def _below(self, blocks: Iterable[_Block], first: str, others: Sequence[str], root: ObjectId) -> Iterator[ObjectId]:
+    def _below(self, blocks: NDArray[np.intp], first: str, others: Sequence[str], root: ObjectId) -> Iterator[ObjectId]:
         depth = len(root)
-        for block in blocks:
+        for block in map(self._blocks.__getitem__, blocks.tolist()):
             for number, line in block.lines(first):
                 parent = block.parents[number]
                 if parent[:depth] == root and all(word in line for word in others):
                     yield (*parent, block.names[number])
 
-    def _candidates(self, texts: Sequence[str], begin: int, end: int) -> Iterator[_Block]:
-        """The blocks of a range that may have all of these texts in one line."""
-        bits = np.unique(np.concatenate([_bits_of(text) for text in texts]))
-        may = np.ones(max(end - begin, 0), np.bool_)
-        for bit in bits.tolist():
-            may &= (self._sieves[begin:end, bit >> 3] >> (bit & 7) & 1).astype(np.bool_)
-        return (self._blocks[begin + at] for at in np.flatnonzero(may).tolist())
+    def _may_have(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Of each block, whether it may have all of these texts in one line."""
+        may = np.ones(len(self._blocks), np.bool_)
+        for bit in np.unique(np.concatenate([_bits_of(text) for text in texts])).tolist():
+            may &= (self._sieves[:, bit >> 3] >> (bit & 7) & 1).astype(np.bool_)
+        return may
 
 
 def _kinds(words: Sequence[str]) -> list[tuple[str, list[str]]]:
