@@ -138,7 +138,7 @@ class Console:
             form = await request.form(receive) if request.is_change else {}
             response = await self._in_thread(request, screen, parts, form, receive)
         except RequestRefused as refused:
-            response = self._rendered(refused.page, None)
+            response = self._rendered(refused.page, None, request.session)
         return None if response is None else replace(response, headers=[*response.headers, *cookies])
 
     def _find(self, path: str) -> tuple[Screen, dict[str, str]]:
@@ -225,7 +225,7 @@ class Console:
             except Exception:  # noqa: BLE001 - a fault of a screen has a page, and its whole in the log
                 _log.exception("%s of the console could not be shown", request.path)
                 shown = refusal(500, "this page: expected that it can be shown; the log of the server says why not")
-            return self._rendered(shown, visit)
+            return self._rendered(shown, visit, request.session)
 
     def _refused(self, request: ConsoleRequest, screen: Screen, error: ClientError) -> Shown:
         """What is shown for an error. One who is not known to the server is led to the sign-in.
@@ -242,7 +242,7 @@ class Console:
         unknown = "It is not known whether this was done" if isinstance(error, CommitUnknown) else None
         return told_page(status, explain_error(error), unknown)
 
-    def _rendered(self, shown: Shown, visit: Visit | None) -> _Response:
+    def _rendered(self, shown: Shown, visit: Visit | None, session: Session | None = None) -> _Response:
         match shown:
             case Onward(address, cookies):
                 headers = [(b"location", address.encode("ascii"))]
@@ -253,6 +253,7 @@ class Console:
         frame = {
             "page": shown,
             "visit": visit,
+            "session": session if visit is None else visit.session,
             "links": Links(self._paths) if visit is None else visit.links,
             "navigation": [screen for screen in self._screens if screen.label is not None],
         }

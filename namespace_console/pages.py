@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from lance_core.amounts import size
 from namespace_client import display
@@ -99,4 +99,5 @@ def when(value: datetime | None) -> Markup:
     """A time, which programs can read as well."""
     if value is None:
         return Markup("")
-    return Markup('<time datetime="{}">{}</time>').format(value.isoformat(), escape(display.when_utc(value)))
+    date, _, time = display.when_utc(value).partition(" ")
+    return Markup('<time datetime="{}"><span>{}</span> <span>{}</span></time>').format(value.isoformat(), date, time)

@@ -200,6 +200,7 @@ def test_addresses_that_are_none_are_a_page_too(site: Site) -> None:
         answer = visitor.get(path)
         assert answer.status_code == 404
         assert "<script>" not in answer.text
+        assert "Sign out" in answer.text
     for query in ("?at=x", "?at=-1", "?at=1e9", "?at=" + "9" * 30):
         assert visitor.get(query).status_code == 400
     assert visitor.get("?at=99999999").status_code in {200, 400, 404}
