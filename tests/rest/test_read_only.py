@@ -69,6 +69,7 @@ def test_each_read_of_a_table_is_answered(refusing: httpx.Client, endpoint: Serv
     query = {"k": 1, "vector": {}}
     given = {"query_table": query, "analyze_table_query_plan": query, "explain_table_query_plan": {"query": query}}
     given["read_table_changes"] = {"since": 0}
+    given["diff_table_branch"] = {"from_branch": "b"}
     given["fetch_table_blobs"] = {"column": "c", "row_ids": []}
     body = given.get(endpoint.operation, {}) if endpoint.method == "POST" else None
     answer = refusing.request(endpoint.method, path_of(endpoint), json=body)

@@ -21,6 +21,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "update_table_tag": {"id": T, "tag": "old", "version": 2},
     "delete_table_tag": {"id": T, "tag": "old"},
     "delete_table_branch": {"id": T, "name": "dev"},
+    "clone_table": {"id": ["g", "clone"]},
     "alter_transaction": {"id": [*T, "1"], "actions": [{"setPropertyAction": {"key": "k", "value": "v"}}]},
 }
 
@@ -45,8 +46,9 @@ def test_each_change_beside_the_flip_has_a_request() -> None:
 @pytest.mark.parametrize("key", [None, "a key"])
 def test_a_change_beside_the_flip(ground: Ground, operation: str, key: str | None) -> None:
     before = ground.tree()
+    place = {"source_location": ground.location(T)} if operation == "clone_table" else {}
     with pytest.raises(CatalogTooNew):
-        ground.namespace.change(operation, REQUESTS[operation], idempotency_key=key)
+        ground.namespace.change(operation, {**REQUESTS[operation], **place}, idempotency_key=key)
     assert ground.tree() == before
 
 
