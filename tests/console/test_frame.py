@@ -133,6 +133,19 @@ def test_only_pages_of_the_console_send_its_forms(site: Site, headers: dict[str,
     assert visitor.get("").status_code == (303 if status == 303 else 200)
 
 
+def test_a_page_that_may_call_the_api_may_still_send_no_form(echo_catalog: Any) -> None:
+    """Pages of `allowed_origins` call the API with credentials of their own. The console's session is not theirs."""
+    allowed = "https://allowed.example"
+    app = create_app(echo_catalog, Authenticator(KEYS), origins=[allowed])
+    app.mount("console", Console())
+    with serving(app) as url, httpx.Client(base_url=url) as http:
+        visitor = Visitor(http)
+        assert visitor.sign_in("a key of ann, long enough").status_code == 303
+        assert http.get("/v1/whoami", headers={"origin": allowed}).status_code == 401
+        assert visitor.post("/sign-out", {}, origin=allowed).status_code == 403
+        assert visitor.post("/sign-out", {}, origin=url).status_code == 303
+
+
 @pytest.mark.parametrize("token", ["", "0" * 64, "of another", "of before"])
 def test_a_form_without_the_token_of_its_session_changes_nothing(site: Site, token: str) -> None:
     visitor, other = site.visitor("ann"), site.visitor("bob")
