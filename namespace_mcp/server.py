@@ -58,6 +58,7 @@ class AgentServer:
     def __init__(self, opener: Opener, *, writes: bool = False) -> None:
         self._open = opener
         self._threads = CallThreads()
+        self._under_way: list[OpenedCatalog] = []
         told: tuple[AnyTool, ...] = (*READING, *CHANGING) if writes else READING
         self._tools = {each.name: each for each in told}
         self._told = [_told(each) for each in told]
@@ -73,8 +74,10 @@ class AgentServer:
         )
 
     def close(self) -> None:
-        """Begin no more calls."""
+        """Begin no more calls, and give up those under way: no thread is to outlive what answers it."""
         self._threads.close()
+        for each in self._under_way:
+            each.close()
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
         return next((each.input_schema for each in self._told if each.name == name), None)
@@ -91,11 +94,14 @@ class AgentServer:
         except ValidationError as error:
             return refused_arguments(tool.name, error)
         opened = self._open(context.request)
+        self._under_way.append(opened)
         try:
             return await self._threads.call(lambda: _run(tool, opened, arguments), opened.close)
         except TooManyCalls as error:
             opened.close()
             return busy(error.waiting)
+        finally:
+            self._under_way.remove(opened)
 
 
 def _run(tool: AnyTool, opened: OpenedCatalog, arguments: Arguments) -> CallToolResult:

@@ -7,6 +7,7 @@ import json
 import secrets
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +16,9 @@ import pytest
 from mcp import Client
 from mcp_types import CallToolResult
 
-from namespace_client import Catalog
+from namespace_client import Catalog, CatalogClosed
+from namespace_mcp.opened import OpenedCatalog
+from namespace_mcp.server import AgentServer
 from namespace_mcp.threads import CallThreads, TooManyCalls
 from namespace_mcp.tools import rows
 from tests.access.granting import ADMIN, as_principal, key, keys
@@ -201,6 +204,28 @@ def test_a_call_that_is_given_up_ends_on_the_server(team: Team, mode: str, monke
         time.sleep(0.05)
     assert ended == ["CatalogUnreachable"]
     assert team.caller()("count_rows", table="shop.orders")["rows"] == 100
+
+
+def test_a_server_that_ends_gives_up_the_calls_under_way() -> None:
+    begun, gone = threading.Event(), threading.Event()
+
+    class Waiting:
+        """A catalog that does not answer until its connection is closed."""
+
+        def whoami(self) -> None:
+            begun.set()
+            assert gone.wait(20)
+            raise CatalogClosed("the connection was closed")
+
+    async def run() -> None:
+        server = AgentServer(lambda _request: OpenedCatalog(Waiting(), gone.set))  # type: ignore[arg-type]
+        async with Client(server.sdk) as client:
+            call = asyncio.create_task(client.call_tool("describe_catalog"))
+            await asyncio.to_thread(begun.wait, 20)
+            server.close()
+            assert text_of(await call).startswith("the connection was closed")
+
+    asyncio.run(run())
 
 
 def test_calls_wait_within_a_bound() -> None:
