@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,24 +56,18 @@ def test_the_first_are_the_best(paths: set[ObjectId], text: str, most: int) -> N
 @given(st.sets(PATHS, max_size=60), st.dictionaries(PATHS, st.booleans(), max_size=30), TEXTS)
 @settings(max_examples=200)
 def test_an_edit_makes_it_as_if_made_anew(paths: set[ObjectId], changes: dict[ObjectId, bool], text: str) -> None:
-    before, name_index._BLOCK = name_index._BLOCK, 4
-    try:
+    with patch.object(name_index, "_BLOCK", 4):
         edited = made(paths).edited(changes)
         left = {path for path in paths if changes.get(path, True)} | {path for path in changes if changes[path]}
         assert len(edited) == len(left)
         assert edited.search(words_of(text), 1_000) == looked_through(left, words_of(text))
-    finally:
-        name_index._BLOCK = before
 
 
 @given(st.sets(PATHS, max_size=60), st.sets(PATHS, max_size=3), TEXTS)
 def test_it_looks_below_its_roots_alone(paths: set[ObjectId], roots: set[ObjectId], text: str) -> None:
     namespaces = [root for root in sorted(roots) if not any(root[:end] in roots for end in range(1, len(root)))]
-    before, name_index._BLOCK = name_index._BLOCK, 4
-    try:
+    with patch.object(name_index, "_BLOCK", 4):
         found = made(paths).search(words_of(text), 1_000, below=namespaces)
-    finally:
-        name_index._BLOCK = before
     below = {path for path in paths if any(path[: len(root)] == root and path != root for root in namespaces)}
     assert sorted(found) == sorted(looked_through(below, words_of(text)))
 
