@@ -12,7 +12,7 @@ _SLASHES: Final = re.compile(r"//|%2f%2f", re.IGNORECASE)
 _AUTHORITY: Final = re.compile(r"[^/?#]*")
 _HOST: Final = re.compile(r"(?:\[[^\]]*\]?|[^:]*)(?::\d*)?[^\w]*")
 """A host, perhaps a port, and what ends a sentence."""
-_QUERY: Final = re.compile(r"\?|%3f", re.IGNORECASE)
+_QUERY: Final = re.compile(rf"(?:\?|%3f)(?!{_HIDDEN})", re.IGNORECASE)
 _CONTAINER: Final = re.compile(r"abfss?:", re.IGNORECASE)
 """Before the `@` of these is the name of a container."""
 _NAMES: Final = (

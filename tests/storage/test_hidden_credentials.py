@@ -45,6 +45,7 @@ PLAIN = [
     "mail@example.org and a//b",
     "page_token=abc, limit=3",
     "token: expected one, found none",
+    "https://host/three.csv?…: expected a file",
 ]
 
 
