@@ -77,7 +77,7 @@ def compare_rows(
     limit: int = ROWS,
     compared: int = MOST_ROWS,
 ) -> RowDiff:
-    """Compare the rows of a table in two catalog versions: four requests.
+    """Compare the rows of a table in two catalog versions: six requests.
 
     Args:
         access: The catalog.

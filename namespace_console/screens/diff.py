@@ -27,7 +27,7 @@ def show(visit: Visit) -> Shown:
 
 
 def show_rows(visit: Visit) -> Shown:
-    """Rows of a table that only one of two versions has: four requests."""
+    """Rows of a table that only one of two versions has: six requests."""
     table = tuple(visit.path["table"].split(DELIMITER))
     before, after = visit.number("before"), visit.number("after")
     if before is None or after is None:
