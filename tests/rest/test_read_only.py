@@ -44,7 +44,8 @@ def refusing() -> Iterator[httpx.Client]:
 def path_of(endpoint: Served) -> str:
     path = endpoint.path.replace("{id}", "a").replace("{version}", "1").replace("{index_name}", "i")
     path = path.replace("{column}", "c").replace("{row}", "0")
-    return f"{path}?filter=true" if endpoint.operation == "find_table_blob" else path
+    needed = {"find_table_blob": "?filter=true", "find_tables": "?text=a"}
+    return path + needed.get(endpoint.operation, "")
 
 
 @pytest.mark.parametrize("endpoint", [item for item in CHANGES if not item.reads_rows], ids=lambda item: item.operation)
