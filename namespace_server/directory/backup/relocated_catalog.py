@@ -22,7 +22,6 @@ from namespace_server.directory.model.collector_rows import CollectorEntry, Curs
 from namespace_server.directory.model.entries import (
     DROPPED,
     EXPIRING,
-    PURGED,
     PURGING,
     REMOVING,
     Entry,
@@ -86,7 +85,8 @@ def restored_entries(snapshot: CatalogSnapshot, manifests: Mapping[Place, Restor
 
     * A version without a manifest is left out.
     * Batches are promoted; all of their records are closed.
-    * Dropped tables are gone for good: their locations stay taken, and their files were not backed up.
+    * Dropped tables are gone for good: their locations stay taken, and the only files there are those that other
+      tables name. A garbage collection takes these when none does any more.
     * What waits for files that are not there goes: removals of branches, expired versions that might come back.
     * Pins, intents and cursors end: the versions, the jobs and the consumers are those of the other root.
     * The collector goes on with its settings; this version is the oldest that is kept.
@@ -115,7 +115,7 @@ def restored_entries(snapshot: CatalogSnapshot, manifests: Mapping[Place, Restor
 def _restored_record(entry: RecordEntry) -> RecordEntry:
     if entry.state == "open":
         return replace(entry, state="closed")
-    return replace(entry, state=PURGED, properties={}) if entry.state in {DROPPED, PURGING} else entry
+    return replace(entry, state=PURGING, properties={}) if entry.state in {DROPPED, PURGING} else entry
 
 
 def _branch(name: str | None) -> str | None:

@@ -24,7 +24,7 @@ from namespace_server.directory.backup.records import list_backups
 from namespace_server.directory.backup.run import version_at
 from namespace_server.directory.catalog import CatalogOptions
 from namespace_server.directory.doctor import Examination
-from namespace_server.directory.model.entries import DROPPED, PURGED
+from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING
 from namespace_server.directory.recovery.backup_note import BackupNote
 from tests.directory.backup.catalogs import (
     BRANCH,
@@ -39,6 +39,7 @@ from tests.directory.backup.catalogs import (
     out_of_reach,
     restore,
 )
+from tests.directory.gc.collecting import collect, forget_history, let_pass
 from tests.directory.invariants import check_progress
 from tests.directory.tables import QUIET, Ground, rows
 from tests.storage.faults import FaultStore
@@ -112,7 +113,7 @@ def test_a_catalog_is_restored_elsewhere(made: Path, kept: Path, tmp_path: Path)
     assert len(records) > 10
     assert records.keys() == {each.batch_uuid for each in before.records()}
     [tombstone] = [each for each in before.records() if each.state == DROPPED]
-    assert records[tombstone.batch_uuid].state == PURGED
+    assert records[tombstone.batch_uuid].state == PURGING
 
 
 def test_the_restored_catalog_goes_on(kept: Path, tmp_path: Path) -> None:
@@ -129,6 +130,31 @@ def test_the_restored_catalog_goes_on(kept: Path, tmp_path: Path) -> None:
     restored.catalog.sweep()
     check_progress(tmp_path / "other", cleaned=True)
     assert findings(tmp_path / "other") == set()
+
+
+def test_files_of_a_dropped_table_stay_as_long_as_its_clone(tmp_path: Path) -> None:
+    """Of the dropped table the restored catalog has what the clone names; with the clone that goes, too."""
+    ground = small(tmp_path / "root")
+    place = str(ground.root / ground.location(T))
+    ground.namespace.change("clone_table", {"id": CLONE, "source_location": place})
+    ground.call("drop_table", id=T, purge=True)
+    back_up(ground, tmp_path / "backup")
+    restored = restore(tmp_path / "backup", tmp_path / "other")
+    shutil.rmtree(ground.root)
+    assert findings(restored.root) == set()
+    source = restored.root / Path(place).name
+    for _ in range(2):
+        let_pass(restored)
+        collect(restored.again())
+        assert restored.again().ids(CLONE) == [0, 1, 2, 3, 4, 5]
+    restored.call("drop_table", id=CLONE, purge=True)
+    restored.catalog.sweep()
+    for _ in range(2):
+        let_pass(restored)
+        forget_history(restored)
+        collect(restored.again())
+    assert not source.exists()
+    assert {each.state for each in restored.again().catalog.snapshot().records() if each.state != "closed"} == {PURGED}
 
 
 def test_no_version_below_the_restored_one_is_answered(made: Path, kept: Path, tmp_path: Path) -> None:
