@@ -226,6 +226,29 @@ def _indices(file: ManifestFile) -> set[bytes]:
     return {index.uuid.uuid for index in listed if index.name not in SYSTEM_INDICES}
 
 
+def misplaced_index(head: ManifestFile, proposed: ManifestFile) -> str | None:
+    """The name of an index whose segment `proposed`, which descends from `head`, looks for below another root; or None.
+
+    A segment stays where it was, and one that a Rewrite makes lies below the root of the table. Stock writers that
+    compact a branch or a clone go on to name the root of the old segment, where the new one is not: no query by the
+    index works from then on.
+    """
+    if proposed.indices is None:
+        return None
+    expected = {} if head.indices is None else {index.uuid.uuid: _root(index) for index in head.indices.indices}
+    if proposed.transaction is not None:
+        expected |= {index.uuid.uuid: _root(index) for index in proposed.transaction.create_index.new_indices}
+        expected |= {entry.new_id.uuid: None for entry in proposed.transaction.rewrite.rewritten_indices}
+    for index in proposed.indices.indices:
+        if _root(index) != expected.get(index.uuid.uuid, _root(index)):
+            return index.name
+    return None
+
+
+def _root(index: pb.IndexMetadata) -> int | None:
+    return index.base_id if index.HasField("base_id") else None
+
+
 def _replaced_indices(transaction: pb.Transaction) -> set[bytes]:
     """The segments that a CreateIndex replaces. Beside one that it did not see its own would cover fragments twice."""
     removed = transaction.create_index.removed_indices

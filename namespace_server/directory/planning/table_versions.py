@@ -22,7 +22,7 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fragments import require_unshared
 from lance_core.transaction.heads import check_room
-from lance_core.transaction.lineage import lineage_break, unseen_deletions
+from lance_core.transaction.lineage import lineage_break, misplaced_index, unseen_deletions
 from lance_core.transaction.reachable import new_fragments
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import DROPPED, TableEntry, VersionEntry
@@ -222,6 +222,13 @@ def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: Versi
         raise InvalidInputError(
             f"version {operation.version} of {chain_name(operation)} is not built on version {head.version}: {reason}; "
             "reopen the table and redo the operation"
+        )
+    index = misplaced_index(below, file)
+    if index is not None:
+        raise InvalidInputError(
+            f"version {operation.version} of {chain_name(operation)}: expected the segments of index {index!r} where "
+            "they are, found one stated below another root, as pylance does where it compacts a branch or a clone; let "
+            "the maintenance of the server compact it"
         )
     _check_room(operation, below, file)
     _check_files(operation, below, file)

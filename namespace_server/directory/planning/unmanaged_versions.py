@@ -8,7 +8,7 @@ from itertools import islice
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.features import check_continuable
-from lance_core.transaction.lineage import has_fragments_of, lineage_break, unseen_deletions
+from lance_core.transaction.lineage import has_fragments_of, lineage_break, misplaced_index, unseen_deletions
 from namespace_server.directory.manifests.stored_versions import FoundVersion, found_entry
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -26,9 +26,10 @@ def adopt_found(
     """Rows for canonical files of other writers above the head: contiguous, each built on the one before (P5).
 
     `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
-    not descend from the head, whose writer may have read another version than that of the catalog (P12), or of which a
-    file is missing or too old, and before a version of a deleted branch (see `removed_files`). There are none above a
-    file whose number a version of the same group has taken in `snapshot`.
+    not descend from the head, whose writer may have read another version than that of the catalog (P12), that looks for
+    a segment of an index where it is not, or of which a file is missing or too old, and before a version of a deleted
+    branch (see `removed_files`). There are none above a file whose number a version of the same group has taken in
+    `snapshot`.
     """
     adopted: list[VersionEntry] = []
     files: dict[int, ManifestFile] = {}
@@ -52,6 +53,7 @@ def adopt_found(
             file.version != below.version + 1
             or lineage_break(below, file) is not None
             or unseen_deletions(below, file, known) is not None
+            or misplaced_index(below, file) is not None
         ):
             break
         if (file.branch or None) != branch:

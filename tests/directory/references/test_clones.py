@@ -340,3 +340,53 @@ def _once(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[
         return then(batches)
 
     return decide
+
+
+class TestIndicesThatPylanceMisplaces:
+    """Pylance compacts a clone or a branch, and states the new segment of its index below the root of the old one."""
+
+    @pytest.fixture(params=["clone", "branch"])
+    def place(self, ground: Ground, request: pytest.FixtureRequest) -> tuple[list[str], str | None]:
+        ground.namespace.data.change("create_table_scalar_index", {"id": T, "column": "id", "index_type": "BTREE"})
+        if request.param == "clone":
+            clone(ground)
+            return C, None
+        ground.call("create_table_branch", id=T, name="dev")
+        return T, "dev"
+
+    def opened(self, ground: Ground, place: tuple[list[str], str | None]) -> lance.LanceDataset:
+        table, branch = place
+        ground.read("list_table_versions", id=table, **({} if branch is None else {"branch": branch}))
+        ground.catalog.sweep()
+        return ground.open(table) if branch is None else ground.open(table).checkout_version((branch, None))
+
+    def test_what_is_committed_by_path_is_committed_again_with_its_root(
+        self, ground: Ground, place: tuple[list[str], str | None]
+    ) -> None:
+        """The writer goes on by its handle, in which the root is the wrong one."""
+        writer = self.opened(ground, place)
+        writer.optimize.compact_files()
+        table, branch = place
+        request = {"id": table, "predicate": "id = 2", **({} if branch is None else {"branch": branch})}
+        assert self.opened(ground, place).to_table(filter="id = 5").num_rows == 1
+        ground.namespace.data.change("delete_from_table", request)
+        writer.delete("name = 'n0'")  # not by the index, which it does not find
+        lance.write_dataset(rows(10, 12), writer, mode="append")
+        found = self.opened(ground, place)
+        found.validate()
+        assert sorted(found.to_table()["id"].to_pylist()) == [5, 6, 10, 11]
+        for number, count in ((0, 0), (2, 0), (5, 1), (6, 1), (11, 1)):
+            assert found.to_table(filter=f"id = {number}").num_rows == count
+        assert len(found.get_fragments()) == 2
+        check_quiet(ground.root)
+
+    def test_what_is_staged_is_refused(self, ground: Ground, place: tuple[list[str], str | None]) -> None:
+        table, branch = place
+        dataset = lance.dataset(namespace_client=ground.namespace, table_id=table)
+        if branch is not None:
+            dataset = dataset.checkout_version((branch, None))
+        with pytest.raises(OSError, match="version"):
+            dataset.optimize.compact_files()
+        found = self.opened(ground, place)
+        assert sorted(found.to_table()["id"].to_pylist()) == [0, 2, 5, 6]
+        assert found.to_table(filter="id = 5").num_rows == 1
