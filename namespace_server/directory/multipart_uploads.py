@@ -135,8 +135,17 @@ class MultipartUploads:
 
 
 def find_ended_uploads(store: ObjectStore, horizon: datetime) -> Iterator[ObjectMeta]:
-    """The objects of uploads that were written before the horizon: no upload takes so long. One listing."""
-    return (meta for meta in store.list(UPLOADS) if meta.last_modified < horizon)
+    """The objects of uploads of which each was written before the horizon: no upload takes so long. One listing.
+
+    They go together: a completion that comes while some are gone finds less parts than were answered. Then the files of
+    all parts are from before the horizon, and none of them is committed (G2).
+    """
+    uploads: dict[str, list[ObjectMeta]] = {}
+    for meta in store.list(UPLOADS):
+        uploads.setdefault(meta.path.rpartition("/")[0], []).append(meta)
+    for objects in uploads.values():
+        if all(meta.last_modified < horizon for meta in objects):
+            yield from objects
 
 
 def _object(key: str, data: bytes) -> Mapping[str, Any]:

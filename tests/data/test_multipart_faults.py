@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 
 from lance_core.errors import CorruptFile, StorageError, StorageUnknown
 from lance_core.proto import lance_table_pb2 as pb
@@ -20,10 +21,12 @@ from namespace_server.data.change_request import OPERATOR
 from namespace_server.data.inline import InlineWork, _InlineTables
 from namespace_server.data.multipart import MultipartWrites, PartUnknown, UploadStore
 from namespace_server.data.operations import DataOperations
+from namespace_server.directory.multipart_uploads import find_ended_uploads
 from table_data.batch_operations import TransactionCommit
 from table_data.errors import InvalidCall
 from table_data.joined_parts import join_parts
 from tests.data.arrow import stream
+from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore, Write
 
@@ -212,6 +215,33 @@ def test_the_record_of_a_completion_is_forgotten(process: Process) -> None:
     again = process.complete(upload_id)
     assert (again["version"], again["num_inserted_rows"]) == (first["version"], 2)
     assert process.ids == [0, 1, 10, 11]
+
+
+def test_the_objects_of_an_upload_go_together(root: Path, process: Process) -> None:
+    """A completion dies. It is asked for again a day after the first part, when a collection has died at a removal."""
+    upload_id = process.begin()
+    process.part(upload_id, rows(10, 12), "first")
+    let_pass(process.ground, timedelta(hours=19))
+    process.part(upload_id, rows(20, 22), "second")
+    dying = Process(root)
+    dying.store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.endswith("/end"))
+    with pytest.raises(Crashed):
+        dying.complete(upload_id)
+    let_pass(process.ground, timedelta(hours=6))
+    uploads, settings = root / "_staging" / "uploads", {"gc.uncommitted.grace": "1d"}
+    uploads.rename(root.with_name("uploads"))
+    collect(Ground(root), settings)
+    root.with_name("uploads").rename(uploads)  # it has removed none of these yet, and dies at the second one
+    for meta in find_ended_uploads(process.store, datetime.now(UTC) - timedelta(days=1)):
+        if meta.path.endswith("first"):
+            process.store.delete(meta.path)
+    for _ in range(2):
+        with pytest.raises(LanceNamespaceError):
+            process.complete(upload_id)
+        assert process.ids == [0, 1]
+        let_pass(process.ground)
+        collect(Ground(root), settings)
+    assert not [path for path in uploads.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(
