@@ -14,18 +14,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 REPOSITORY: Final = Path(__file__).parents[1]
 PICTURES: Final = REPOSITORY / "docs/assets/console"
+TABLE: Final = "/tables/nyc%24flight"
 PAGES: Final = {
     "home": "",
-    "log": "/log",
     "batch": "/log/{year}",
     "diff": "/diff?before={january}&after={year}",
     "rejected": "/refused",
-    "events": "/events",
-    "table": "/tables/nyc%24flight",
     "rows": "/tables/nyc%24airport/rows?order=alt&descending=1&limit=25",
-    "search": "/search?text=air",
-    "drop": "/tables/nyc%24flight/drop",
-    "grants": "/grants",
 }
 """Pages by the names of their pictures, with the catalog versions of two batches of the demo."""
 DESK: Final = {"width": 1280, "height": 800}
@@ -44,7 +39,7 @@ def main(url: str, key: str) -> None:
         for name, path in PAGES.items():
             take(page, path.format(**versions), name)
         take(signed_in(browser, url, key, color_scheme="dark"), PAGES["home"], "home-dark")
-        take(signed_in(browser, url, key, viewport=PHONE), PAGES["table"], "table-phone")
+        take(signed_in(browser, url, key, viewport=PHONE), TABLE, "table-phone")
         browser.close()
 
 
