@@ -148,9 +148,9 @@ def _shortened(row: dict[str, Any], place: int, cell: int) -> tuple[dict[str, An
 
 
 def rows_text(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
-    """Rows as a table of text, a line each."""
+    """Rows as a table of text, a line each, which begins with a bar: no value can look like a line of ours."""
     cells = ([_cell(row.get(name)) for name in columns] for row in rows)
-    return text_table([visible(name) for name in columns], cells)
+    return "\n".join(f"| {line}" for line in text_table([visible(name) for name in columns], cells).split("\n"))
 
 
 def _cell(value: Any) -> str:

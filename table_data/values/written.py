@@ -37,15 +37,14 @@ def json_column(array: pa.Array) -> list[Any]:
         objects: list[Any] = [dict(zip(names, row, strict=True)) for row in rows]
         return _with_nulls(array, objects)
     if types.is_map(kind):
-        pairs = list(zip(json_column(array.keys), json_column(array.items), strict=True))
-        return _slices(array, [list(pair) for pair in pairs])
+        keys, items = (json_column(_reached(array, each)) for each in (array.keys, array.items))
+        return _slices(array, [list(pair) for pair in zip(keys, items, strict=True)])
     if types.is_list(kind) or types.is_large_list(kind):
-        return _slices(array, json_column(array.values))
+        return _slices(array, json_column(_reached(array, array.values)))
     if types.is_fixed_size_list(kind):
-        items, size = json_column(array.values), kind.list_size
-        start = array.offset * size
-        values = [items[start + row * size : start + (row + 1) * size] for row in range(len(array))]
-        return _with_nulls(array, values)
+        size = kind.list_size
+        items = json_column(array.values.slice(array.offset * size, len(array) * size))
+        return _with_nulls(array, [items[row * size : (row + 1) * size] for row in range(len(array))])
     if (text := text_column(array)) is not None:
         return list(text.to_pylist()) if not types.is_duration(kind) else [_seconds(each) for each in text.to_pylist()]
     return list(array.to_pylist())
@@ -76,9 +75,18 @@ def _seconds(text: str | None) -> Any:
     return number
 
 
+def _reached(array: Any, values: pa.Array) -> pa.Array:
+    """Of the values of lists those that are in one: a slice of some rows has those of all rows."""
+    if not len(array):
+        return values.slice(0, 0)
+    first = array.offsets[0].as_py()
+    return values.slice(first, array.offsets[-1].as_py() - first)
+
+
 def _slices(array: Any, items: list[Any]) -> list[Any]:
+    """The items of each list, of which `items` has those of `_reached`."""
     offsets = array.offsets.to_pylist()
-    return _with_nulls(array, [items[start:end] for start, end in pairwise(offsets)])
+    return _with_nulls(array, [items[start - offsets[0] : end - offsets[0]] for start, end in pairwise(offsets)])
 
 
 def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
