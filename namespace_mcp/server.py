@@ -108,6 +108,11 @@ def _run(tool: AnyTool, opened: OpenedCatalog, arguments: Arguments) -> CallTool
     """Make the answer of a call, in a thread."""
     try:
         answer = tool.run(opened.catalog, arguments)
+        return CallToolResult(
+            content=[TextContent(text=answer.text())],
+            structured_content=answer.model_dump(mode="json"),
+            is_error=False,
+        )
     except ClientError as error:
         return failed(error)
     except Exception:
@@ -115,9 +120,6 @@ def _run(tool: AnyTool, opened: OpenedCatalog, arguments: Arguments) -> CallTool
         return failure(f"{tool.name}: an error that was not foreseen", UNKNOWN if tool.changes else NOTHING_DONE)
     finally:
         opened.close()
-    return CallToolResult(
-        content=[TextContent(text=answer.text())], structured_content=answer.model_dump(mode="json"), is_error=False
-    )
 
 
 def _told(tool: AnyTool) -> ToldTool:

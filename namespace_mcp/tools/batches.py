@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ RowList = Annotated[
     Field(
         max_length=MOST_ROWS,
         description="Rows, values by the name of the column, read as the types of the columns: times are texts of ISO "
-        "8601, bytes base64, decimals texts or numbers, durations seconds.",
+        "8601, bytes base64, durations seconds, decimals texts, or numbers of at most 15 digits.",
     ),
 ]
 Properties = Annotated[dict[str, str] | None, Field(description="Properties that the catalog stores with it.")]
@@ -314,6 +315,9 @@ class CreateBranch(OfTable):
 
 _BLOBS: Final = pa.field("", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
 """How rows bring values of a column of blobs, of which answers have descriptions."""
+_SAFE_DIGITS: Final = 15
+"""Digits of a decimal that a double keeps, whatever they are."""
+_ANY: Final = pa.null()
 _TAG_ROUTES: Final = {"create_tag": "create_table_tag", "move_tag": "update_table_tag"}
 
 AnyChange = Annotated[
@@ -372,23 +376,36 @@ def arrow_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None, abou
         for place, row in enumerate(rows):
             check_keys(dict(row), schema.names, place)
         columns = [
-            column_of([_written(row.get(each.name)) for row in rows], each.type, places, each.name) for each in schema
+            column_of(
+                [_written(row.get(each.name), each.type, place, each.name) for place, row in enumerate(rows)],
+                each.type,
+                places,
+                each.name,
+            )
+            for each in schema
         ]
     except ValueMisfit as misfit:
         raise InvalidCall(f"{about}: row {misfit.row}: {misfit}") from None
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _written(value: Any) -> Any:
-    """A value with its numbers as they are written, of which each type reads its own exactly."""
+def _written(value: Any, kind: pa.DataType, row: int, path: str) -> Any:
+    """A value with its numbers as they are written, of which each type reads its own exactly.
+
+    Raises `ValueMisfit` for a decimal that was a number of JSON and may have had more digits than there are left.
+    """
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int):
         return Written(value)
     if isinstance(value, float):
         if math.isfinite(value):
+            if pa.types.is_decimal(kind) and len(Decimal(repr(value)).as_tuple().digits) > _SAFE_DIGITS:
+                raise ValueMisfit(row, path, f"expected a decimal as a text, found a number of {value!r} or near it")
             return Written(repr(value))
         return Written("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
     if isinstance(value, Mapping):
-        return {name: _written(each) for name, each in value.items()}
-    return [_written(each) for each in value]
+        fields = {each.name: each.type for each in kind} if pa.types.is_struct(kind) else {}
+        return {name: _written(each, fields.get(name, _ANY), row, path) for name, each in value.items()}
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return [_written(each, kind.value_type if is_list else _ANY, row, path) for each in value]

@@ -54,6 +54,39 @@ def test_a_list_of_changes_is_one_batch_with_its_message(admin: Caller) -> None:
     assert (none["transaction_id"], none["changes"][0]["rows"]) == (None, 0)
 
 
+def test_values_come_back_as_they_were_given(admin: Caller) -> None:
+    name = new_name()
+    columns = "i int64, u uint64, d decimal(38, 18), f float64, g float32, b binary, t timestamp[ns], s string"
+    rows = [
+        {"i": 2**63 - 1, "u": 2**64 - 1, "d": "12345678901234567890.123456789012345678", "f": 0.1, "g": 0.5},
+        {"i": -(2**63), "u": 2**53 + 1, "d": "-1.000000000000000001", "f": "NaN", "g": "-Infinity"},
+        {"b": "AP8AgA==", "t": "2026-03-01T12:00:00.123456789", "s": "\u0000\ud7ff\U0001f600\r\n"},
+    ]
+    admin("change", message="exact", changes=[create(name, columns=columns, rows=rows)])
+    found = admin("query_rows", table=name)["rows"]
+    assert [{key: value for key, value in row.items() if value is not None} for row in found] == rows
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("i int64", 2**63),
+        ("i int64", 0.5),
+        ("u uint64", -1),
+        ("d decimal(38, 18)", 0.1234567890123456789),
+        ("d decimal(10, 2)", "1.005"),
+        ("b binary", "not base64!"),
+        ("v float[2]", [1]),
+        ("l list<decimal(38, 18)>", [0.1234567890123456789]),
+    ],
+)
+def test_a_value_that_would_be_another_one_is_refused(admin: Caller, column: str, value: Any) -> None:
+    change = create(new_name(), columns=column, rows=[{column[0]: value}])
+    refused = admin.refused("change", message="inexact", changes=[change])
+    assert refused["outcome"] == "nothing_done"
+    assert "not foreseen" not in refused["error"]
+
+
 def test_of_a_batch_that_is_refused_nothing_is_done(admin: Caller) -> None:
     name = new_name()
     wrong = [create(name), {"do": "insert_rows", "table": "shop.orders", "rows": [{"id": "seven"}]}]
