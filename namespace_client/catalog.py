@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -15,6 +15,7 @@ from namespace_client.connections import Connection, TokenProvider, find_connect
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound, RetryableConflict
 from namespace_client.events import CatalogEvent, EventFeed, each_event
+from namespace_client.history import in_utc
 from namespace_client.http import CatalogServer
 from namespace_client.leases import LASTING, Intent, PinnedVersion, whole_seconds
 from namespace_client.names import AnyName, default_namespace
@@ -178,7 +179,7 @@ class Catalog(CatalogPast):
         if isinstance(point, int):
             return point
         if isinstance(point, datetime):
-            return self._version_by(point.astimezone(UTC))
+            return self._version_by(in_utc(point))
         for pin in self.pins():
             if pin.name == point:
                 return pin.version

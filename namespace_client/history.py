@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from namespace_client.display import html_table, text_table, when
+from namespace_client.errors import InvalidCall
 from namespace_client.names import Name
 from table_data.batch_operations import Json, TableId
 
@@ -57,6 +58,11 @@ class CatalogChange:
     pin: str | None = None
     cursor: str | None = None
     rows: int | None = None
+
+    @property
+    def is_of_namespace(self) -> bool:
+        """Whether `name` is that of a namespace."""
+        return "namespace" in self.operation
 
     @classmethod
     def of(cls, row: Json) -> CatalogChange:
@@ -237,6 +243,14 @@ def _listed(changes: Sequence[CatalogChange], count: int) -> str:
 def moment(millis: int) -> datetime:
     """A timestamp of the wire."""
     return datetime.fromtimestamp(int(millis) / 1000, UTC)
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time in UTC; one without a time zone is local time. Raises `InvalidCall` for one that is no year of it."""
+    try:
+        return time.astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidCall(f"{time.isoformat()}: expected a time from year 1 to 9999 in UTC, found another") from None
 
 
 def _name(parts: list[str] | None) -> Name | None:

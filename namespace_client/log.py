@@ -59,6 +59,12 @@ class LogEntry:
         return tuple(dict.fromkeys(named))
 
     @property
+    def namespaces(self) -> frozenset[Name]:
+        """Those of `tables` that are namespaces."""
+        named = (name for each in self.changes if each.is_of_namespace for name in (each.name, each.new_name))
+        return frozenset(name for name in named if name is not None)
+
+    @property
     def added(self) -> int:
         """By how many rows tables became larger, as far as the history tells."""
         return sum(each.rows for each in self.changes if each.rows is not None and each.rows > 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
@@ -13,7 +14,7 @@ from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.events import CatalogEvent
 from namespace_client.grant_changes import CatalogGrants
 from namespace_client.health import ServerHealth, read_health
-from namespace_client.history import CatalogHistory, HistoryFilter
+from namespace_client.history import CatalogHistory, CatalogVersion, HistoryFilter, in_utc
 from namespace_client.http import CatalogServer
 from namespace_client.log import CatalogLog, read_log
 from namespace_client.names import AnyName
@@ -23,6 +24,9 @@ from table_data.errors import require_count
 
 _PAGE: Final = 500
 """Catalog versions that are asked for at once, at most."""
+_FIRST: Final = 100
+_FEWEST: Final = 8
+"""Those that are asked for first, where lines are picked and where they are not."""
 
 
 class CatalogPast(CatalogGrants):
@@ -114,7 +118,7 @@ class CatalogPast(CatalogGrants):
             The lines. Its `below` continues the log.
 
         Raises:
-            InvalidCall: `limit`, `below` or `within` is no whole number from 0 on.
+            InvalidCall: `limit`, `below` or `within` is no whole number from 0 on, or a time has no year in UTC.
             CatalogUnreachable: The catalog did not respond.
         """
         limit, below, within = (
@@ -124,17 +128,17 @@ class CatalogPast(CatalogGrants):
         if limit == 0 or within == 0:
             return CatalogLog(below=below)
         if until is not None:
-            newest = self._newest_by(until.astimezone(UTC))
+            newest = self._newest_by(in_utc(until))
             below = min(newest + 1, newest + 1 if below is None else below)
         picked = None
         if principal is not None or table is not None:
             picked = HistoryFilter(principal, None if table is None else self._path(table))
-        page = _PAGE if limit is None or picked is not None else min(limit, _PAGE)
+        page = _PAGE if limit is None else _FIRST if picked is not None else min(limit, max(limit // 4, _FEWEST))
         return read_log(
-            self.access.history(below=below, page=page),
+            self._recent(below, page),
             picked,
             limit=limit,
-            since=None if since is None else since.astimezone(UTC),
+            since=None if since is None else in_utc(since),
             within=within,
             housekeeping=housekeeping,
         )
@@ -228,6 +232,21 @@ class CatalogPast(CatalogGrants):
         if not isinstance(self.access, CatalogServer):
             raise InvalidCall("health: expected a server, found a catalog in this process")
         return read_health(self.access.client.fetch("GET", "/metrics").text)
+
+    def _recent(self, below: int | None, first: int) -> Iterator[CatalogVersion]:
+        """The kept versions below one, newest first: so many are asked for at first, then more at once.
+
+        Under load a version holds the batches of many clients: a few of them have all the lines that are wanted.
+        """
+        size = min(first, _PAGE)
+        count = size
+        while count == size:
+            count = 0
+            for version in islice(self.access.history(below=below, page=size), size):
+                count, below = count + 1, version.version
+                yield version
+            if count == size:
+                size = count = min(4 * size, _PAGE)
 
     def _newest_by(self, moment: datetime) -> int:
         """A version that is the newest of those that were committed by a time, or below all that are kept.
