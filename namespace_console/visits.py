@@ -34,6 +34,7 @@ class Page:
         shown: What it shows, by the names in the template.
         status: HTTP status.
         version: The catalog version that it shows, which it names; None for one that shows none.
+        is_newest: Whether it shows the newest version wherever its address is pinned to: what it shows has no history.
     """
 
     template: str
@@ -41,6 +42,7 @@ class Page:
     shown: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
     version: int | None = None
+    is_newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +159,21 @@ class Visit:
 
     @cached_property
     def version(self) -> int:
-        """The catalog version that the page shows: all that is read for it is read at this one."""
+        """The catalog version that the page shows: all that is read for it is read at this one.
+
+        Raises `NotFound` for a page that is pinned to one that has not been made.
+        """
+        if self.at is not None and self.at > self.head.version:
+            raise missing(f"catalog version {self.at}")
         return self.head.version if self.at is None else self.at
 
     def page(self, template: str, title: str, **shown: object) -> Page:
         """A page of the catalog version that is read, which it names."""
         return Page(template, title, shown, version=self.version)
+
+    def newest_page(self, template: str, title: str, **shown: object) -> Page:
+        """A page of what has no history: it shows that of the newest catalog version, which it names."""
+        return Page(template, title, shown, version=self.head.version, is_newest=True)
 
     def address_at(self, version: int | None) -> str:
         """The address of this page at a catalog version; None: at the newest."""

@@ -14,7 +14,6 @@ from namespace_console.screens.tables import named
 from namespace_console.visits import Onward, Shown, Visit, missing, whole_number
 from table_data.batch_operations import DELIMITER, TableId
 
-_DROPS: Final = 1_000
 _MOST_DAYS: Final = 30
 
 
@@ -114,10 +113,9 @@ def drop(visit: Visit) -> Shown:
 
 
 def _dropped(visit: Visit, tombstone: str | None, table_id: TableId) -> DroppedTable:
-    answer = visit.catalog.access.read("list_dropped_tables", {"limit": _DROPS})
-    for row in answer["tables"]:
-        if row["tombstone_id"] == tombstone and tuple(row["id"]) == table_id:
-            return DroppedTable.of(row)
+    for dropped in visit.catalog.dropped_tables():
+        if dropped.tombstone == tombstone and dropped.id == table_id:
+            return dropped
     raise missing(f"a drop of {Name(table_id)}")
 
 

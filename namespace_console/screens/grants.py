@@ -19,7 +19,7 @@ def show(visit: Visit) -> Shown:
     if after is not None:
         request["page_token"] = after
     answer = visit.catalog.access.read("list_grants", request)
-    return visit.page(
+    return visit.newest_page(
         "grants.html",
         "Grants and keys",
         caller=visit.catalog.whoami(),

@@ -23,6 +23,6 @@ def show_drops(visit: Visit) -> Shown:
 def show_kept(visit: Visit) -> Shown:
     """Pins, intents and cursors of the newest version: four requests."""
     catalog = visit.catalog
-    return visit.page(
+    return visit.newest_page(
         "kept.html", "Pins and intents", pins=catalog.pins(), intents=catalog.intents(), cursors=catalog.cursors()
     )

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from namespace_client.names import Name
-from namespace_client.table_overview import fragment_page, table_overview
+from namespace_client.table_overview import ColumnOverview, fragment_page, table_overview
 from namespace_console.visits import Shown, Visit
 from table_data.batch_operations import DELIMITER, TableId
 
 PAGE: Final = 100
 """Namespaces, and tables, of one page."""
+COLUMNS: Final = 500
+"""Columns of one page of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Some columns of a table, and after how many of them those before and the next ones begin, None without any."""
+
+    shown: Sequence[ColumnOverview]
+    has_metadata: bool
+    before: int | None
+    next: int | None
+
+    @classmethod
+    def after(cls, count: int, columns: Sequence[ColumnOverview]) -> _Columns:
+        shown, end = columns[count : count + COLUMNS], count + COLUMNS
+        before = max(count - COLUMNS, 0) if count else None
+        return cls(shown, any(each.metadata for each in shown), before, end if end < len(columns) else None)
 
 
 def named(visit: Visit, parameter: str = "table") -> TableId:
@@ -23,7 +43,8 @@ def show_table(visit: Visit) -> Shown:
     table_id = named(visit)
     branch, version = visit.text("branch"), visit.number("version")
     found = table_overview(visit.catalog.access, table_id, visit.version, at=visit.at, branch=branch, version=version)
-    return visit.page("table.html", f"Table {Name(table_id)}", table=found, wanted_version=version)
+    columns = _Columns.after(visit.number("columns_after") or 0, found.columns)
+    return visit.page("table.html", f"Table {Name(table_id)}", table=found, columns=columns, wanted_version=version)
 
 
 def show_fragments(visit: Visit) -> Shown:

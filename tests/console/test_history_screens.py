@@ -93,7 +93,8 @@ def test_the_log_has_a_line_for_each_batch_with_its_rows(site: Site) -> None:
     assert "No batches" in visitor.text("/log?since=2990-01-01T00:00")
     assert "the first orders" in visitor.text("/log?since=2020-01-01T00:00&until=2990-01-01")
     assert "No batches" in visitor.text("/log?until=2020-01-01T00:00")
-    assert visitor.get("/log?since=yesterday").status_code == 400
+    for wrong in ("since=yesterday", "since=9999-12-31T23:59-12:00", "until=0001-01-01T00:00%2B14:00"):
+        assert visitor.get(f"/log?{wrong}").status_code == 400
 
 
 def test_the_log_goes_on_below_a_version(site: Site) -> None:
@@ -106,6 +107,26 @@ def test_the_log_goes_on_below_a_version(site: Site) -> None:
     older = visitor.text("/log?below=3")
     assert "Newest" in older
     assert "fewer orders" not in older
+
+
+@pytest.mark.parametrize("path", ["", "/log", "/events", "/drops", "/search", "/namespaces", "/pin"])
+def test_a_page_of_a_version_that_is_not_there_is_none(site: Site, path: str) -> None:
+    absent = site.owner.access.state().version + 1_000
+    answer = site.visitor("ann").get(f"{path}?at={absent}")
+    assert answer.status_code == 404
+    assert f"catalog version {absent}" in text_of(answer.text)
+
+
+def test_names_in_the_log_lead_to_what_they_are(site: Site, fresh_name: str) -> None:
+    visitor = site.visitor("ann")
+    site.owner.create_namespace((fresh_name,))
+    version = site.owner.access.state().version
+    site.owner.create((fresh_name, "t"), pa.table({"id": [1]}))
+    for page in ("", "/log", f"/log/{version}", "/events", f"/events/after/{version - 1}"):
+        shown = visitor.get(page).text
+        links = set(re.findall(rf'"/console(/[^"]*{fresh_name}(?:%24t)?)"', shown))
+        assert f"/namespaces/{fresh_name}" in links
+        assert {visitor.get(link).status_code for link in links} == {200}
 
 
 def test_a_version_is_shown_with_its_operations(site: Site) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -144,6 +145,15 @@ class TestTables:
             assert expected in shown, expected
         assert "version 3" not in ann.text("/tables/shown%24all?version=1").lower().split("versions")[0]
 
+    def test_columns_are_paged(self, ann: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("namespace_console.screens.tables.COLUMNS", 3)
+        pages = [ann.get(f"/tables/shown%24all?columns_after={after}").text for after in (0, 3, 6)]
+        listed = [re.findall(r"<td><bdi>(\w+)</bdi></td><td class=\"code\">", page) for page in pages]
+        assert listed == [["id", "words", "nested"], ["vector", "picture", "page"], ["small"]]
+        told = [re.findall(r'(\w+)" href="[^"]*?(?:columns_after=(\d+))?#columns"', page) for page in pages]
+        assert told == [[("next", "3")], [("prev", ""), ("next", "6")], [("prev", "3")]]
+        assert ann.get("/tables/shown%24all?columns_after=x").status_code == 400
+
     def test_fragments_have_their_files(self, ann: Visitor) -> None:
         shown = ann.text("/tables/shown%24all/fragments")
         assert "2 fragments of version 3" in shown
@@ -258,6 +268,30 @@ class TestKept:
         assert "shown.gone" in ann.text("/drops")
         assert "not in force" in ann.text("/grants")
         assert "ann" in ann.text("/grants")
+
+    def test_what_has_no_history_is_the_newest_and_says_so(self, ann: Visitor, site: Site) -> None:
+        site.owner.pin("of-now")
+        for page in ("/kept", "/grants"):
+            newest = f"catalog version {site.owner.access.state().version:,} · the newest, since this has no history"
+            assert newest in ann.text(f"{page}?at=1")
+            assert "link to this version" not in ann.text(page)
+        assert "of-now" in ann.text("/kept?at=1")
+        site.owner.unpin("of-now")
+
+    def test_each_drop_that_is_listed_can_come_back(self, tmp_path: Path) -> None:
+        app = create_app(DirectoryNamespace(root=str(tmp_path), durability="none"), Authenticator({}))
+        app.mount("console", Console())
+        with serving(app) as url, Catalog.connect(url) as owner, httpx.Client(base_url=url, timeout=30) as http:
+            owner.create_namespace(("many",))
+            names = [f"t{number:04d}" for number in range(1_001)]
+            operations = [{"declare_table": {"id": ["many", name]}} for name in names]
+            http.post("/v1/table/batch-commit", json={"operations": operations}).raise_for_status()
+            http.post("/v1/namespace/many/drop", json={"behavior": "Cascade"}).raise_for_status()
+            drops = owner.dropped_tables()
+            assert len(drops) == len(names)
+            for drop in (drops[0], drops[-1]):
+                asked = Visitor(http).get(f"/tables/many%24{drop.id[-1]}/undrop?tombstone={drop.tombstone}")
+                assert asked.status_code == 200, text_of(asked.text)
 
 
 class TestChanges:
