@@ -15,7 +15,7 @@ WITHIN: Final = 2_000
 
 
 def show(visit: Visit) -> Shown:
-    """A line for each batch, newest first: one request, or with a filter a few."""
+    """A line for each batch, newest first: two requests, one more in a quiet catalog, with a filter a few."""
     below = visit.number("below")
     log = visit.catalog.log(
         LINES,

@@ -23,7 +23,7 @@ from tests.running import serving
 
 PAGES = {
     "": 5,  # four while the history is short
-    "/log": 2,
+    "/log": 3,  # the second one of more versions
     "/log?table=shop.orders": 2,
     "/log/5": 1,
     "/diff": 4,
@@ -95,6 +95,16 @@ def test_the_log_has_a_line_for_each_batch_with_its_rows(site: Site) -> None:
     assert "No batches" in visitor.text("/log?until=2020-01-01T00:00")
     for wrong in ("since=yesterday", "since=9999-12-31T23:59-12:00", "until=0001-01-01T00:00%2B14:00"):
         assert visitor.get(f"/log?{wrong}").status_code == 400
+
+
+def test_the_log_asks_for_few_versions_first(site: Site) -> None:
+    visitor = site.visitor("ann")
+    for path in ("", "/log", "/events"):
+        site.asked.clear()
+        assert visitor.get(path).status_code == 200
+        limits = [int(found) for each in site.asked for found in re.findall(r"/versions\?.*limit=(\d+)", each)]
+        assert limits[0] in {8, 12}
+        assert limits[1:] in ([], [4 * limits[0]])
 
 
 def test_the_log_goes_on_below_a_version(site: Site) -> None:
