@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError, LanceNamespaceError
 
 from lance_core.errors import CorruptFile, StorageError, StorageUnknown
 from lance_core.proto import lance_table_pb2 as pb
@@ -215,6 +215,39 @@ def test_the_record_of_a_completion_is_forgotten(process: Process) -> None:
     again = process.complete(upload_id)
     assert (again["version"], again["num_inserted_rows"]) == (first["version"], 2)
     assert process.ids == [0, 1, 10, 11]
+
+
+def cast_ids(root: Path) -> None:
+    alterations = [{"path": "id", "data_type": {"type": "int32"}}]
+    Ground(root).namespace.data.change("alter_table_alter_columns", {"id": TABLE, "alterations": alterations})
+
+
+def test_a_column_is_cast_between_the_parts(root: Path, process: Process) -> None:
+    """Values of the type before are not in the column: an upload is refused, and an insert is written again."""
+    upload_id = process.begin()
+    process.part(upload_id, rows(10, 12), "first")
+    cast_ids(root)
+    process.part(upload_id, rows(20, 22), "second")
+    with pytest.raises(ConcurrentModificationError, match="replaced columns"):
+        process.complete(upload_id)
+    assert process.ids == [0, 1]
+
+
+def test_a_column_is_cast_while_rows_are_inserted(
+    root: Path, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide, calls = process.ground.catalog.committer.decide, list[Any]()
+
+    def late(batches: Any) -> Any:
+        calls.append(batches)
+        if len(calls) == 1:
+            cast_ids(root)
+        return decide(batches)
+
+    monkeypatch.setattr(process.ground.catalog.committer, "decide", late)
+    process.ground.namespace.data.change("insert_into_table", {"id": TABLE}, stream(rows(10, 12)))
+    assert len(calls) == 2
+    assert process.ground.open(TABLE).to_table()["id"].to_pylist() == [0, 1, 10, 11]
 
 
 def test_the_objects_of_an_upload_go_together(root: Path, process: Process) -> None:

@@ -396,6 +396,23 @@ def test_bloom_filters_with_a_common_bit_conflict() -> None:
         assert judge(ours, theirs).outcome is expected
 
 
+def test_new_rows_keep_the_values_of_columns_that_are_replaced() -> None:
+    """A cast is a Merge that has the column under another id. The files of the rows have values under the old one."""
+
+    def appended(*fields: int) -> Append:
+        file = pb.DataFile(fields=fields)
+        return Append((fragment(0), pb.DataFragment(id=0, physical_rows=10, files=[file])))
+
+    def merged(*ids: int) -> pb.Transaction:
+        return encode_transaction(
+            Merge((fragment(1),), tuple(schema(*ids)), preserves_nullability=True), read_version=1
+        )
+
+    assert judge(appended(0, 1), merged(0, 1, 2)).outcome is C
+    assert judge(appended(0, -2), merged(0, 1)).outcome is C
+    assert judge(appended(0, 1), merged(0, 2)).outcome is R
+
+
 def test_inserted_keys_conflict_with_any_append() -> None:
     assert judge(Update(inserted_keys=keys(1)), THEIRS["append"]).outcome is R
     assert judge(Update(inserted_keys=None), THEIRS["append"]).outcome is C

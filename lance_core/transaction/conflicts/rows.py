@@ -21,7 +21,9 @@ from lance_core.transaction.conflicts.verdicts import (
     rewritten_fragments,
 )
 from lance_core.transaction.conflicts.write_ahead_log import judge_sstables
+from lance_core.transaction.fields import TOMBSTONE
 from lance_core.transaction.operations import (
+    Append,
     Delete,
     MapUpdate,
     Operation,
@@ -64,16 +66,23 @@ def shared_fragments(ours: Operation, theirs: pb.Transaction | None) -> frozense
     return _NOTHING
 
 
-def judge_append(name: str, theirs: pb.Transaction) -> Verdict:
+def judge_append(ours: Append, name: str, theirs: pb.Transaction) -> Verdict:
     """The verdict on an Append."""
     match name:
         case "overwrite" | "restore":
             return reset(name)
         case "update_mem_wal_state":
             return log_changed()
+        case "merge" if not _written_fields(ours) <= {field.id for field in theirs.merge.schema}:
+            return retryable("it replaced columns (merge) of which the new rows have values")
         case "merge" | "project":
             return judge_nullability(name, theirs)
     return COMPATIBLE
+
+
+def _written_fields(ours: Append) -> set[int]:
+    files = (file for fragment in ours.fragments for file in fragment.files)
+    return {field for file in files for field in file.fields} - {TOMBSTONE}
 
 
 def judge_overwrite(ours: Overwrite, name: str, theirs: pb.Transaction) -> Verdict:

@@ -7,6 +7,8 @@ information for Delete and Update. They deviate deliberately where stock writers
 * metadata for a field that a Project dropped is incompatible (stock writers fail while building the manifest);
 * a CreateIndex over a schema change that dropped the indexed field is retryable (stock writers leave an index on
   nothing);
+* an Append over a Merge that replaced columns, as the cast of one does, is retryable (in what stock writers commit the
+  new rows have nulls in place of their values);
 * a Project over new metadata of a field is retryable (stock writers lose the metadata);
 * an unknown operation, or a transaction that cannot be read, is incompatible with everything (stock writers
   commit added base paths after it).
@@ -71,7 +73,7 @@ def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | Non
         return incompatible(f"its transaction is {_OPAQUE.get(name or '', 'of an unknown kind')}")
     match ours:
         case Append():
-            return judge_append(name, theirs)
+            return judge_append(ours, name, theirs)
         case Overwrite():
             return judge_overwrite(ours, name, theirs)
         case Delete() | Update():
