@@ -34,6 +34,10 @@ MOST_BYTES: Final = 16 << 20
 _ROW_ID: Final = "_rowid"
 _MOST_SHOWN: Final = 20_000
 """Characters of one value that are shown."""
+_MOST_ITEMS: Final = 1_000
+"""Items of one nested value that are shown."""
+_MOST_NUMBERS: Final = 5_000
+"""Numbers of a vector that are shown."""
 _SHOWN_BYTES: Final = 64
 _MOST_POINTS: Final = 256
 """Points of the picture of a vector."""
@@ -307,22 +311,74 @@ def _blob(value: pa.Scalar) -> Cell:
 
 
 def _vector(value: pa.Scalar) -> Cell:
-    numbers = value.as_py() if value.is_valid else None
-    if numbers is None:
+    if not value.is_valid:
         return _NULL
-    step = max(1, -(-len(numbers) // _MOST_POINTS))
-    finite = [float(each) if each is not None and math.isfinite(each) else 0.0 for each in numbers[::step]]
-    text = ", ".join("null" if each is None else f"{each:.6g}" for each in numbers)
-    return replace(_cut("vector", text), points=tuple(finite), size=len(numbers))
+    numbers = _stored(value).values
+    size = len(numbers)
+    step = max(1, -(-size // _MOST_POINTS))
+    points = numbers.take(pa.array(range(0, size, step), pa.int64())).to_pylist()
+    finite = [float(each) if each is not None and math.isfinite(each) else 0.0 for each in points]
+    shown = numbers.slice(0, _MOST_NUMBERS).to_pylist()
+    cell = _cut("vector", ", ".join("null" if each is None else f"{each:.6g}" for each in shown))
+    return replace(cell, points=tuple(finite), size=size, is_cut=cell.is_cut or size > _MOST_NUMBERS)
 
 
 def _nested(value: pa.Scalar) -> Cell:
     if not value.is_valid:
         return _NULL
-    known = value.as_py()
+    beginning = _Beginning(_MOST_ITEMS)
+    known = beginning.of(value)
     text = json.dumps(known, ensure_ascii=False, default=_json_value)
     lines = json.dumps(known, ensure_ascii=False, indent=2, default=_json_value)
-    return replace(_cut("nested", text), lines=lines[:_MOST_SHOWN])
+    cell = _cut("nested", text)
+    return replace(cell, lines=lines[:_MOST_SHOWN], is_cut=cell.is_cut or beginning.is_cut)
+
+
+def _stored(value: pa.Scalar) -> pa.Scalar:
+    return value.value if isinstance(value, pa.ExtensionScalar) else value
+
+
+class _Beginning:
+    """Makes Python values of nested ones, up to a number of items: a value may have millions, of which few are shown.
+
+    Args:
+        most: How many items at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self.is_cut = False
+
+    def of(self, value: pa.Scalar) -> Any:
+        """The beginning of a value."""
+        value = _stored(value)
+        if not value.is_valid:
+            return None
+        if types.is_struct(value.type):
+            return {field.name: self.of(value[place]) for place, field in enumerate(value.type)}
+        if types.is_map(value.type):
+            return [list(each.values()) for each in self._items(value.values)]
+        if types.is_nested(value.type) and not types.is_union(value.type):
+            return self._items(value.values)
+        return _begun(value.as_py())
+
+    def _items(self, values: pa.Array) -> list[Any]:
+        made: list[Any] = []
+        if types.is_nested(values.type) or isinstance(values.type, pa.BaseExtensionType):
+            for each in values:
+                if self._left <= 0:
+                    break
+                self._left -= 1
+                made.append(self.of(each))
+        else:
+            made += map(_begun, values.slice(0, self._left).to_pylist())
+            self._left -= len(made)
+        self.is_cut = self.is_cut or len(made) < len(values)
+        return made
+
+
+def _begun(leaf: Any) -> Any:
+    return leaf[:_MOST_SHOWN] if isinstance(leaf, str | bytes) else leaf
 
 
 def _json_value(value: Any) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 from lance_namespace import DeclareTableRequest
 
 from namespace_client import CommitRejected, InvalidCall, NotFound, TagDescription
-from namespace_client.row_pages import RowQuery, row_page
+from namespace_client.row_pages import Cell, RowQuery, _cell_maker, row_page
 from namespace_client.table_overview import fragment_page
 from tests.client.scene import Scene, rows
 
@@ -180,3 +182,38 @@ class TestPages:
         assert blob_cell.size == 4
         assert [(each.type, each.sortable) for each in found.columns][-1] == ("blob", False)
         assert "x" in repr(found)
+
+
+class TestLongValues:
+    """Of a value with more items than are shown only its beginning is made."""
+
+    def cell(self, value: Any, kind: pa.DataType) -> Cell:
+        [cell] = map(_cell_maker(pa.field("x", kind)), pa.array([value], kind))
+        assert isinstance(cell, Cell)
+        return cell
+
+    @pytest.mark.parametrize(
+        ("kind", "value", "shown"),
+        [
+            (pa.list_(pa.int64()), list(range(5_000)), list(range(1_000))),
+            (pa.large_list(pa.list_(pa.int64())), [list(range(600))] * 9, [list(range(600)), list(range(398))]),
+            (pa.list_(pa.struct([("a", pa.string())])), [{"a": "x"}] * 5_000, [{"a": "x"}] * 1_000),
+            (pa.map_(pa.string(), pa.int64()), [("a", 1)] * 5_000, [["a", 1]] * 1_000),
+        ],
+        ids=str,
+    )
+    def test_a_nested_one_is_cut(self, kind: pa.DataType, value: Any, shown: Any) -> None:
+        cell = self.cell(value, kind)
+        assert cell.is_cut
+        assert json.loads(cell.text) == shown
+
+    def test_a_short_one_is_whole(self) -> None:
+        kind = pa.struct([("l", pa.list_(pa.binary())), ("m", pa.map_(pa.string(), pa.int64()))])
+        cell = self.cell({"l": [b"\x01", None], "m": [("a", None)]}, kind)
+        assert not cell.is_cut
+        assert json.loads(cell.text) == {"l": ["01", None], "m": [["a", None]]}
+
+    def test_a_vector_is_a_line_of_all_of_it(self) -> None:
+        cell = self.cell([float(each % 7) for each in range(70_000)], pa.list_(pa.float32(), 70_000))
+        assert (cell.size, cell.is_cut, len(cell.points)) == (70_000, True, 256)
+        assert cell.text.startswith("0, 1, 2, 3, 4, 5, 6, 0")
