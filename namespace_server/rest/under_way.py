@@ -35,11 +35,15 @@ class AskedChange:
 
 @dataclass(slots=True, eq=False)
 class _Repeatable:
-    """A change that may be asked for again: what was asked, its task, and the number of clients that wait for it."""
+    """A change that may be asked for again: what was asked, its task, and the number of clients that wait for it.
+
+    Where all of them have gone, `leaving` ends it.
+    """
 
     asked: AskedChange
     task: asyncio.Task[Answer]
     clients: int = 0
+    leaving: asyncio.TimerHandle | None = None
 
 
 class ClientLeft(ClientDisconnected):
@@ -95,6 +99,8 @@ class UnderWay:
             change.task.add_done_callback(partial(self._forget, change))
         self._abandoned.discard(change.task)
         change.clients += 1
+        if change.leaving is not None:
+            change.leaving.cancel()
         gone = asyncio.Event()
         left = asyncio.create_task(gone.wait())
         try:
@@ -104,7 +110,7 @@ class UnderWay:
             left.cancel()
             change.clients -= 1
             if not change.task.done() and not change.clients:
-                asyncio.get_running_loop().call_later(self._patience, self._leave, change)
+                change.leaving = asyncio.get_running_loop().call_later(self._patience, self._leave, change)
         if not change.task.done():
             raise ClientLeft("expected a client that waits for its answer, found none")
         if change.task.cancelled():

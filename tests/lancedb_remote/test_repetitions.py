@@ -150,6 +150,32 @@ def test_the_clients_of_one_change(goes: bool) -> None:
     asyncio.run(run())
 
 
+def test_the_time_of_patience_begins_when_the_last_client_goes() -> None:
+    async def run() -> None:
+        changes, begun = under_way.UnderWay(patience=1.0), []
+
+        async def work() -> Any:
+            begun.append(1)
+            await asyncio.sleep(2)
+            return "answer"
+
+        async def leaves() -> Any:
+            return {"type": "http.disconnect"}
+
+        async def stays() -> Any:
+            await asyncio.Event().wait()
+
+        asked = under_way.AskedChange("key", "what")
+        for _ in range(2):
+            with pytest.raises(under_way.ClientLeft):
+                await changes.finish_once(asked, work, leaves, "ann")
+            await asyncio.sleep(0.6)  # after the second one, the time of the first is over
+        assert await changes.finish_once(asked, work, stays, "ann") == "answer"
+        assert begun == [1]
+
+    asyncio.run(run())
+
+
 @pytest.fixture
 def held_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Reads of rows that take a second; those that were broken off."""
