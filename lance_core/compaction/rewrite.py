@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyroaring import BitMap, BitMap64
@@ -16,6 +17,7 @@ from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.transaction.features import check_continuable, has_stable_row_ids
@@ -97,7 +99,8 @@ def prepare_compaction(
         return _prepared(store, base, file, Rewrite(groups))
     first = reserve(sum(len(group.new_fragments) for group in groups))
     stable = has_stable_row_ids(file.manifest)
-    moved = [None if stable else live_rows(TableFiles(store, base), file.manifest, group) for group in groups]
+    files = TableFiles(store, base, partial(open_store, storage_options=storage_options))
+    moved = [None if stable else live_rows(files, file.manifest, group) for group in groups]
     with Scratch(store, base, file, storage_options, next_fragment_id=first) as scratch:
         located = [with_base(result, scratch.base_id, rows) for result, rows in zip(results, moved, strict=True)]
         operation = scratch.remap(located)

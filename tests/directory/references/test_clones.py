@@ -22,9 +22,11 @@ from lance_namespace.errors import (
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.gc.run import Collector
+from namespace_server.maintenance.report import TableStatus
 from tests.directory.gc.collecting import collect, forget_history, let_pass
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows
+from tests.maintenance.tables import maintain
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 T, C = ["g", "t"], ["g", "c"]
@@ -379,6 +381,17 @@ class TestIndicesThatPylanceMisplaces:
             assert found.to_table(filter=f"id = {number}").num_rows == count
         assert len(found.get_fragments()) == 2
         check_quiet(ground.root)
+
+    def test_maintenance_compacts_it(self, ground: Ground, place: tuple[list[str], str | None]) -> None:
+        """Deletion files of the old fragments lie below the root of the source. Branches are left as they are."""
+        report = maintain(ground)
+        assert {each.status for each in report.outcomes} == {TableStatus.DONE}
+        table, branch = place
+        found = self.opened(ground, place)
+        found.validate()
+        assert len(found.get_fragments()) == (1 if branch is None else 2)
+        assert ground.ids(table) == [0, 2, 5, 6]
+        assert [found.to_table(filter=f"id = {number}").num_rows for number in (0, 1, 2, 5)] == [1, 0, 1, 1]
 
     def test_what_is_staged_is_refused(self, ground: Ground, place: tuple[list[str], str | None]) -> None:
         table, branch = place
