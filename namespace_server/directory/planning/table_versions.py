@@ -227,8 +227,8 @@ def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: Versi
     if index is not None:
         raise InvalidInputError(
             f"version {operation.version} of {chain_name(operation)}: expected the segments of index {index!r} where "
-            "they are, found one stated below another root, as pylance does where it compacts a branch or a clone; let "
-            "the maintenance of the server compact it"
+            "they are, found one stated below another root, as pylance does where it compacts a branch or a clone; use "
+            "`maintain`, or `tx.compact` of namespace_client"
         )
     _check_room(operation, below, file)
     _check_files(operation, below, file)
