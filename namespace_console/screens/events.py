@@ -11,6 +11,8 @@ from namespace_console.visits import Page, Shown, Visit, whole_number
 LINES: Final = 50
 MOST: Final = 200
 """Events that are told at once. The next request tells the others."""
+MOST_LINES: Final = 100
+"""Lines that a page is given at once: of many clients at work the newest ones, and how many others there were."""
 
 
 def show(visit: Visit) -> Shown:
@@ -25,4 +27,5 @@ def news(visit: Visit) -> Shown:
     page = visit.catalog.access.events(since, limit=MOST)
     events = [CatalogEvent.of(row) for row in page.events]
     log = [entry for event in reversed(events) for entry in entries_of_event(event)]
-    return Page("events_news.html", "Events", {"log": log, "since": page.last})
+    left_out = max(len(log) - MOST_LINES, 0)
+    return Page("events_news.html", "Events", {"log": log[:MOST_LINES], "left_out": left_out, "since": page.last})

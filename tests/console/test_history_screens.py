@@ -211,6 +211,16 @@ def test_events_are_followed_from_the_version_that_is_shown(site: Site, fresh_na
     assert "hx-get" not in ended.text
 
 
+def test_news_of_many_are_the_newest_and_how_many_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("namespace_console.screens.events.MOST_LINES", 2)
+    version = newest(site)
+    news = site.visitor("ann").get("/events/after/0", **{"hx-request": "true"}).text
+    shown = [int(found.replace(",", "")) for found in re.findall(r'<a href="/console/log/\d+">([\d,]+)</a>', news)]
+    assert shown == [version, version - 1]
+    assert re.search(r"and [\d,]+ more before these", news)
+    assert f"/events/after/{version}" in news
+
+
 def newest(site: Site) -> int:
     return site.owner.access.state().version
 
