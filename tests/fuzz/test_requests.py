@@ -76,6 +76,12 @@ WORDS: dict[str, list[Any]] = {
     "single_vector": [[0.5, 1.0, 2.0, 3.0]],
     "vector": [{"single_vector": [1.0, 1.0, 2.0, 3.0]}, {}],
     "k": [0, 1, 10],
+    "from_branch": ["side", None],
+    "from_version": [1, 2],
+    "to_branch": ["side", None],
+    "row_ids": [[0, 1]],
+    "since": [2, 3],
+    "text": ["t", "w"],
     "path": ["a", "s"],
     "rename": ["a", "b"],
     "expression": ["a * 2", "length(s)"],
@@ -140,8 +146,21 @@ def begin_upload(http: httpx.Client, name: str) -> str:
     return begun
 
 
+def declared(part: Any) -> Iterator[str]:
+    """Names of the fields and parameters of a part of the document."""
+    if isinstance(part, dict):
+        yield from part.get("properties", ())
+        if "in" in part and "name" in part:
+            yield part["name"]
+    for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from declared(item)
+
+
+DECLARED = frozenset(declared(schema.raw_schema))
+
+
 def sensible(value: Any, number: int) -> Any:
-    """The value with its known fields replaced by values that mean something."""
+    """The value with its known fields replaced by values that mean something, and without those that nothing has."""
     if isinstance(value, list):
         return [sensible(item, number) for item in value]
     if not isinstance(value, dict):
@@ -149,6 +168,7 @@ def sensible(value: Any, number: int) -> Any:
     return {
         name: WORDS[name][(number + place) % len(WORDS[name])] if name in WORDS else sensible(item, number)
         for place, (name, item) in enumerate(value.items())
+        if name in DECLARED
     }
 
 
@@ -158,11 +178,16 @@ def steer(case: Case, url: str, number: int) -> None:
         case.body = sensible(case.body, number // 2)
         if isinstance(case.query, dict):
             case.query = sensible(case.query, number // 2)
+        for header in ("x-lance-catalog-version", "idempotency-key") if number // 2 % 4 else ():
+            for name in [name for name in case.headers or () if name.lower() == header]:
+                del case.headers[name]  # few versions are there, and few texts are keys
     if not number % 4 or not case.path_parameters:
         return
     operation = case.operation.definition.raw["operationId"]
     if "index_name" in case.path_parameters:
         case.path_parameters["index_name"] = "a_idx"
+        if isinstance(case.body, dict):
+            case.body.pop("index_name", None)
     if "id" not in case.path_parameters or "/transaction/" in case.operation.path:
         return
     named = "w" if "/namespace/" in case.operation.path else "w$t"
@@ -197,6 +222,15 @@ def test_answers_are_those_of_the_document(case: Case, url: str) -> None:
     case.validate_response(response, checks=CHECKS)
 
 
+OUT_OF_REACH = {
+    *("FetchTableBlobs", "FindTableBlob", "ReadTableBlob"),  # the table has no blobs
+    *("ListAuditedVersions", "ListRefusedAttempts", "EnableGrants", "ChangeGrants"),  # callers have no names
+    *("BatchCreateTableVersions", "CloneTable", "CreateTableVersion", "RegisterTable"),  # they name files
+    *("AlterTransaction", "DescribeTransaction", "UndropNamespace", "UndropTable"),  # they name what was done before
+}
+"""Operations whose requests succeed by knowledge alone, which generated ones do not have."""
+
+
 def test_most_operations_had_successes(url: str) -> None:
     """After all the others: requests that are refused show little.
 
@@ -206,7 +240,8 @@ def test_most_operations_had_successes(url: str) -> None:
     for counts in answered.values():
         total.update(counts)
     print(f"\n{total.total()} requests: {dict(sorted(total.items()))}")
-    failed = sorted(name for name, counts in answered.items() if not any(200 <= status < 300 for status in counts))
+    succeeded = {name for name, counts in answered.items() if any(200 <= status < 300 for status in counts)}
+    failed = sorted(answered.keys() - succeeded - OUT_OF_REACH)
     print(f"never successful: {failed}")
     assert httpx.get(f"{url}/health/ready").is_success
-    assert len(failed) <= 18, failed
+    assert len(failed) <= 12, failed
