@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from namespace_client.audit import RefusedAttempts
 from namespace_client.differences import CatalogDiff, compare
@@ -18,9 +18,11 @@ from namespace_client.history import CatalogHistory, CatalogVersion, HistoryFilt
 from namespace_client.http import CatalogServer
 from namespace_client.log import CatalogLog, read_log
 from namespace_client.names import AnyName
-from namespace_client.row_differences import RowDiff, compare_rows
 from table_data.batch_operations import DELIMITER
 from table_data.errors import require_count
+
+if TYPE_CHECKING:
+    from namespace_client.row_differences import RowDiff
 
 _PAGE: Final = 500
 """Catalog versions that are asked for at once, at most."""
@@ -185,6 +187,8 @@ class CatalogPast(CatalogGrants):
             CommitRejected: The catalog refused the read.
             CatalogUnreachable: The catalog did not respond.
         """
+        from namespace_client.row_differences import compare_rows
+
         for name, value in (("before", before), ("after", after)):
             require_count(name, value)
         old_id = None if old_name is None else self._path(old_name)

@@ -241,7 +241,7 @@ def _connection(found: CatalogTarget) -> Connection:
         shown = " and ".join(f"--{name}" for name in named) or "none"
         raise refusal(f"expected --url, --root or --profile, or LANCE_NAMESPACE_URL or _ROOT, found {shown}")
     if found.url and not found.url.startswith(_SERVER):
-        raise refusal(f"--url {found.url}: expected http://host:port or https://host:port")
+        raise refusal(f"--url {found.url}: expected the URL of a server, of scheme http or https")
     if found.root and found.root.startswith(_SERVER):
         raise refusal(f"--root {found.root}: expected a directory or the URI of a bucket; a server goes with --url")
     if found.root is None:

@@ -39,7 +39,7 @@ class TestWhichCatalog:
         assert "http://127.0.0.1:1" in refused("ls", "--url", "http://127.0.0.1:1", status=5)
 
     def test_an_address_and_a_root_in_the_place_of_the_other_are_told(self) -> None:
-        assert "expected http://host:port" in refused("ls", "--url", "127.0.0.1:2333")
+        assert "expected the URL of a server, of scheme http or https" in refused("ls", "--url", "127.0.0.1:2333")
         assert "a server goes with --url" in refused("ls", "--root", "http://127.0.0.1:2333")
 
     def test_a_key_is_sent(self, tmp_path: Path) -> None:
