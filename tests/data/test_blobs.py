@@ -493,6 +493,19 @@ class TestFilesElsewhere:
                 list(pieces)
 
 
+def _has_ended(answer: httpx.Response) -> bool:
+    """Whether an answer ends within what the connection may hold, before its announced end."""
+    read = 0
+    try:
+        for piece in answer.iter_raw():
+            read += len(piece)
+            if read > 64 << 20:
+                return False
+    except httpx.RemoteProtocolError:
+        return True
+    return False
+
+
 class TestStreams:
     def test_a_long_blob_takes_no_memory_of_its_length(self, http: httpx.Client, media: Media) -> None:
         """A part of one of 4 GiB; the whole of it takes as much, and longer."""
@@ -552,9 +565,7 @@ class TestStreams:
                 time.sleep(0.5)
                 read = http.get(f"{table}/blob/b/0/bytes", headers={"range": f"bytes=-{4 << 20}"})
                 assert (read.status_code, len(read.content)) == (206, 4 << 20)
-                with pytest.raises(httpx.RemoteProtocolError):
-                    for _ in stalled[0].iter_raw():
-                        pass
+                assert any(_has_ended(each) for each in stalled)
         finally:
             space._left += taken
 
