@@ -47,3 +47,15 @@ def listen(answer: Callable[[BaseHTTPRequestHandler], None], context: ssl.SSLCon
         listener.shutdown()
         thread.join()
         listener.server_close()
+
+
+def body_of(request: BaseHTTPRequestHandler) -> bytes:
+    """The body of a request, whole or in chunks."""
+    if request.headers.get("transfer-encoding", "").lower() != "chunked":
+        return request.rfile.read(int(request.headers.get("content-length") or 0))
+    body = b""
+    while size := int(request.rfile.readline(), 16):
+        body += request.rfile.read(size)
+        request.rfile.readline()
+    request.rfile.readline()
+    return body

@@ -15,7 +15,7 @@ import pytest
 
 from tests.access.granting import ADMIN, granted, key, keys, put_rows, switch_on
 from tests.lancedb_remote.remote import Shop, connect, new_name, rows, told
-from tests.listener import listen
+from tests.listener import body_of, listen
 from tests.running import running
 
 LARGE = pa.concat_tables([rows(500, 1000 * (number + 1)) for number in range(12)])
@@ -56,7 +56,7 @@ class Middle:
         self.url = ""
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        body = _body(request)
+        body = body_of(request)
         what = request.path.partition("?")[0].rstrip("/").rpartition("/")[2]
         what = "part" if "upload_part_id" in request.path else what
         self.asked.append(what)
@@ -78,17 +78,6 @@ class Middle:
         request.send_header("content-length", str(len(answer.content)))
         request.end_headers()
         request.wfile.write(answer.content)
-
-
-def _body(request: BaseHTTPRequestHandler) -> bytes:
-    if request.headers.get("Transfer-Encoding") != "chunked":
-        return request.rfile.read(int(request.headers.get("Content-Length") or 0))
-    found = b""
-    while size := int(request.rfile.readline(), 16):
-        found += request.rfile.read(size)
-        request.rfile.readline()
-    request.rfile.readline()
-    return found
 
 
 def once(name: str) -> Callable[[str], bool]:

@@ -17,7 +17,7 @@ from lancedb.remote import ClientConfig, RetryConfig, TimeoutConfig
 
 from tests.data.arrow import ARROW, stream
 from tests.lancedb_remote.remote import Shop, connect, listed, new_name, refused, rows
-from tests.listener import listen
+from tests.listener import body_of, listen
 
 AGENT = {"user-agent": "LanceDB-Python-Client/0.40.0", "x-lancedb-database": "shop"}
 VECTOR = [1.0] * 8
@@ -78,7 +78,7 @@ def test_an_update_whose_answer_is_late_is_made_once(remote_url: str, shop: Shop
     asked: list[str] = []
 
     def late(request: BaseHTTPRequestHandler) -> None:
-        body = _body(request)
+        body = body_of(request)
         names = ("x-lancedb-database", "x-request-id", "user-agent", "content-type", "x-api-key")
         headers = {name: request.headers[name] for name in names if name in request.headers}
         answer = httpx.request(request.command, remote_url + request.path, content=body, headers=headers)
@@ -102,17 +102,6 @@ def test_an_update_whose_answer_is_late_is_made_once(remote_url: str, shop: Shop
         assert handle.open_table(table.name).update(values_sql={"n": "n + 1"}).rows_updated == 1
     assert (len(asked), len(set(asked))) == (2, 1)
     assert table.count_rows("n = 1") == 1
-
-
-def _body(request: BaseHTTPRequestHandler) -> bytes:
-    if request.headers.get("transfer-encoding", "").lower() != "chunked":
-        return request.rfile.read(int(request.headers.get("content-length") or 0))
-    body = b""
-    while size := int(request.rfile.readline(), 16):
-        body += request.rfile.read(size)
-        request.rfile.readline()
-    request.rfile.readline()
-    return body
 
 
 def test_a_name_that_the_client_refuses_hides_no_other(shop: Shop, remote_url: str) -> None:
