@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from namespace_client.display import html_table, text_table, when
+from namespace_client.display import ShownAsTable, when
 from namespace_client.explanations import explain
 from namespace_client.names import Name
 from table_data.batch_operations import Json
@@ -108,16 +108,13 @@ class RefusedAttempt:
         )
 
 
-class RefusedAttempts(list[RefusedAttempt]):
+class RefusedAttempts(ShownAsTable, list[RefusedAttempt]):
     """Refused attempts, newest first. As text it is a table."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return text_table(_HEADERS, self._rows())
-
-    def _repr_html_(self) -> str:
-        return html_table(_HEADERS, self._rows())
+    def _headers(self) -> Sequence[str]:
+        return _HEADERS
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for each in self:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from namespace_client.access import CatalogAccess
-from namespace_client.display import html_table, number, signed, text_table, visible
+from namespace_client.display import ShownAsTable, number, signed, visible
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AccessRefused, InvalidCall, NotFound
 from namespace_client.events import CatalogEvent
@@ -58,8 +58,8 @@ class TableDifference:
     columns: tuple[ColumnDifference, ...] = ()
 
 
-@dataclass(frozen=True)
-class CatalogDiff:
+@dataclass(frozen=True, repr=False)
+class CatalogDiff(ShownAsTable):
     """What differs between two catalog versions. As text it is a table.
 
     Attributes:
@@ -79,11 +79,11 @@ class CatalogDiff:
     next: int | None = None
     unknown: tuple[int, ...] = ()
 
-    def __repr__(self) -> str:
-        return text_table(_HEADERS, self._rows())
+    def _headers(self) -> Sequence[str]:
+        return _HEADERS
 
-    def _repr_html_(self) -> str:
-        return html_table(_HEADERS, self._rows(), f"catalog versions {self.before} and {self.after}")
+    def _title(self) -> str:
+        return f"catalog versions {self.before} and {self.after}"
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for each in self.tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -84,3 +85,26 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], title: 
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     caption = f"<p>{escape(title)}</p>" if title else ""
     return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class ShownAsTable(ABC):
+    """A result that is a table: as text, and in notebooks as HTML below its title."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _headers(self) -> Sequence[str]:
+        """The names of the columns."""
+
+    @abstractmethod
+    def _rows(self) -> Iterable[Sequence[object]]:
+        """The cells of each row."""
+
+    def _title(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        return text_table(self._headers(), self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(self._headers(), self._rows(), self._title())

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from namespace_client.display import ago, html_table, number, text_table
+from namespace_client.display import ShownAsTable, ago, number
 
 _SAMPLE: Final = re.compile(r"lance_namespace_(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
@@ -39,8 +39,8 @@ class HealthWarning:
     command: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerHealth:
+@dataclass(frozen=True, slots=True, repr=False)
+class ServerHealth(ShownAsTable):
     """How a server is.
 
     Attributes:
@@ -78,11 +78,8 @@ class ServerHealth:
     backed_up: float | None
     warnings: tuple[HealthWarning, ...]
 
-    def __repr__(self) -> str:
-        return text_table(("", ""), self._rows())
-
-    def _repr_html_(self) -> str:
-        return html_table(("", ""), self._rows())
+    def _headers(self) -> Sequence[str]:
+        return "", ""
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "namespaces", number(self.namespaces)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from namespace_client.display import html_table, text_table, when
+from namespace_client.display import ShownAsTable, when
 from namespace_client.errors import InvalidCall
 from namespace_client.names import Name
 from table_data.batch_operations import Json, TableId
@@ -214,16 +214,13 @@ class HistoryFilter:
         return found
 
 
-class CatalogHistory(list[CatalogVersion]):
+class CatalogHistory(ShownAsTable, list[CatalogVersion]):
     """Catalog versions, newest first. As text it is a table."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return text_table(_HEADERS, self._rows())
-
-    def _repr_html_(self) -> str:
-        return html_table(_HEADERS, self._rows())
+    def _headers(self) -> Sequence[str]:
+        return _HEADERS
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for entry in self:

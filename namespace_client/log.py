@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from namespace_client.display import html_table, number, signed, text_table, visible, when
+from namespace_client.display import ShownAsTable, number, signed, visible, when
 from namespace_client.events import CatalogEvent
 from namespace_client.history import CatalogBatch, CatalogChange, CatalogVersion, HistoryFilter
 from namespace_client.names import Name
@@ -80,7 +80,7 @@ class LogEntry:
         return tuple(dict.fromkeys(each.change or each.operation for each in self.changes))
 
 
-class CatalogLog(list[LogEntry]):
+class CatalogLog(ShownAsTable, list[LogEntry]):
     """Lines of the log, newest first. As text it is a table.
 
     Attributes:
@@ -95,11 +95,8 @@ class CatalogLog(list[LogEntry]):
         self.below = below
         self.searched = searched
 
-    def __repr__(self) -> str:
-        return text_table(_HEADERS, self._rows())
-
-    def _repr_html_(self) -> str:
-        return html_table(_HEADERS, self._rows())
+    def _headers(self) -> Sequence[str]:
+        return _HEADERS
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for each in self:

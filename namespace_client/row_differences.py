@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from namespace_client.access import CatalogAccess
-from namespace_client.display import html_table, number, text_table
+from namespace_client.display import ShownAsTable, number
 from namespace_client.names import Name
 from namespace_client.row_pages import MOST_ROWS, PageRow, RowColumn, RowPage, RowQuery, row_page
 from table_data.batch_operations import TableId
@@ -20,8 +20,8 @@ TextRow = tuple[tuple[str, ...], PageRow]
 """The values of a row as texts, and the row."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowDiff:
+@dataclass(frozen=True, slots=True, repr=False)
+class RowDiff(ShownAsTable):
     """How the rows of a table differ between two catalog versions. As text it is a table.
 
     New and changed rows are at the end of a table. So of a large one the last rows of each version are compared, as
@@ -54,12 +54,11 @@ class RowDiff:
         """Whether all rows were compared."""
         return max(self.num_before, self.num_after) <= self.num_compared
 
-    def __repr__(self) -> str:
-        return text_table(("", *(each.name for each in self.columns)), self._rows())
+    def _headers(self) -> Sequence[str]:
+        return "", *(each.name for each in self.columns)
 
-    def _repr_html_(self) -> str:
-        title = f"{self.name}: {number(self.num_before)} rows, now {number(self.num_after)}"
-        return html_table(("", *(each.name for each in self.columns)), self._rows(), title)
+    def _title(self) -> str:
+        return f"{self.name}: {number(self.num_before)} rows, now {number(self.num_after)}"
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
         for sign, rows in (("-", self.removed), ("+", self.added)):

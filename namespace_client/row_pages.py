@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -16,7 +17,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from namespace_client.access import CatalogAccess
-from namespace_client.display import html_table, text_table
+from namespace_client.display import ShownAsTable
 from namespace_client.errors import NotFound
 from namespace_client.media_types import media_type
 from namespace_client.names import Name
@@ -121,8 +122,8 @@ class RowQuery:
     limit: int = ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class RowPage:
+@dataclass(frozen=True, slots=True, repr=False)
+class RowPage(ShownAsTable):
     """One page of rows.
 
     Attributes:
@@ -150,12 +151,14 @@ class RowPage:
         """How many rows come before the page before, None if this is the first."""
         return None if not self.query.after else max(self.query.after - self.query.limit, 0)
 
-    def __repr__(self) -> str:
-        return text_table([each.name for each in self.columns], [row.cells for row in self.rows])
+    def _headers(self) -> Sequence[str]:
+        return [each.name for each in self.columns]
 
-    def _repr_html_(self) -> str:
-        title = f"{self.table} at catalog version {self.catalog_version}"
-        return html_table([each.name for each in self.columns], [row.cells for row in self.rows], title)
+    def _rows(self) -> Iterable[Sequence[object]]:
+        return [row.cells for row in self.rows]
+
+    def _title(self) -> str:
+        return f"{self.table} at catalog version {self.catalog_version}"
 
 
 def row_page(access: CatalogAccess, table_id: TableId, catalog_version: int, query: RowQuery) -> RowPage:
