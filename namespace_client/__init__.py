@@ -42,6 +42,7 @@ explanations        errors by their parts: the thing, the expectation, the findi
 health              how a server is, from its metrics
 media_types         images and sounds, by how their bytes begin
 display             results as text and HTML
+call_threads        threads for blocking calls beside an event loop
 results, errors     results and exceptions
 error_codes         error codes of the specification
 tracing             spans and trace headers, where the program uses the SDK of OpenTelemetry

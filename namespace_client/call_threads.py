@@ -1,4 +1,4 @@
-"""Threads for the calls of tools, which are blocking: few of them, and a bounded number of calls that wait for one."""
+"""Threads beside an event loop for blocking calls: few of them, and a bounded number of calls that wait for one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Final, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-
-THREADS: Final = 4
-WAITING: Final = 64
 
 
 class TooManyCalls(Exception):
@@ -28,10 +25,11 @@ class CallThreads:
     Args:
         threads: How many calls are made at once.
         waiting: How many more may wait.
+        name: What the names of the threads begin with.
     """
 
-    def __init__(self, threads: int = THREADS, waiting: int = WAITING) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="mcp")
+    def __init__(self, threads: int, waiting: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._most = threads + waiting
         self._waiting = waiting
         self._under_way = 0

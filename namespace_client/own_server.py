@@ -9,7 +9,7 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
@@ -47,6 +47,25 @@ class RequestSource:
     host: bytes = b"localhost"
     scheme: str = "http"
     headers: Sequence[tuple[bytes, bytes]] = ()
+
+    def scope(
+        self, method: str, path: bytes, query: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> MutableMapping[str, Any]:
+        """The ASGI scope of a request from there, which says more of itself in `headers`, with names in lower case."""
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": self.scheme,
+            "path": unquote(path.decode("ascii")),
+            "raw_path": path,
+            "query_string": query,
+            "root_path": "",
+            "headers": list((dict(headers) | dict(self.headers) | {b"host": self.host}).items()),
+            "client": None if self.address is None else (self.address, 0),
+            "server": None,
+        }
 
 
 class OwnServerTransport(httpx.BaseTransport):
@@ -113,21 +132,8 @@ class OwnServerTransport(httpx.BaseTransport):
 
     def _scope(self, request: httpx.Request) -> MutableMapping[str, Any]:
         path, _, query = request.url.raw_path.partition(b"?")
-        given = {name.lower(): value for name, value in request.headers.raw}
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.4"},
-            "http_version": "1.1",
-            "method": request.method,
-            "scheme": self._source.scheme,
-            "path": unquote(path.decode("ascii")),
-            "raw_path": path,
-            "query_string": query,
-            "root_path": "",
-            "headers": list((given | dict(self._source.headers) | {b"host": self._source.host}).items()),
-            "client": None if self._source.address is None else (self._source.address, 0),
-            "server": None,
-        }
+        given = [(name.lower(), value) for name, value in request.headers.raw]
+        return self._source.scope(request.method, path, query, given)
 
 
 class _OwnExchange(httpx.SyncByteStream):

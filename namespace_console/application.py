@@ -8,15 +8,15 @@ is counted, limited and recorded, is decided in one place, for programs and for 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
+from namespace_client.call_threads import CallThreads, TooManyCalls
 from namespace_client.catalog import Catalog
 from namespace_client.errors import AccessRefused, ClientError, CommitUnknown
 from namespace_client.explanations import explain_error, status_of_error
@@ -93,18 +93,17 @@ class Console:
         self._screens = tuple(screens)
         self._paths = {screen.name: screen.path for screen in screens}
         self._server: ServerApplication | None = None
-        self._threads: ThreadPoolExecutor | None = None
-        self._accepted = 0
+        self._threads: CallThreads | None = None
 
     @asynccontextmanager
     async def lifespan(self, server: ServerApplication) -> AsyncIterator[None]:
         """Answer requests within, asking this server, which answers on the running event loop."""
         self._server = server
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="console")
+        self._threads = CallThreads(THREADS, WAITING, "console")
         try:
             yield
         finally:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.close()
             self._threads = None
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -161,32 +160,21 @@ class Console:
         receive: Receive,
     ) -> _Response | None:
         """What a screen shows, None once the visitor has gone. Raises `RequestRefused` where too many wait."""
-        most = THREADS + WAITING
-        if self._threads is None or self._server is None or self._accepted >= most:
-            raise RequestRefused(
-                refusal(503, f"the console: expected at most {most} pages under way, found {self._accepted}")
-            )
-        loop = asyncio.get_running_loop()
-        transport = OwnServerTransport(self._server, loop, request.source)
-        self._accepted += 1
-        context = contextvars.copy_context()
-        made = loop.run_in_executor(self._threads, context.run, self._visited, request, transport, screen, parts, form)
-        made.add_done_callback(self._release)
+        threads, server = self._threads, self._server
+        if threads is None or server is None:
+            raise _too_many(0)
+        transport = OwnServerTransport(server, asyncio.get_running_loop(), request.source)
+        work = partial(self._visited, request, transport, screen, parts, form)
+        made = asyncio.ensure_future(threads.call(work, transport.close))
         gone = asyncio.ensure_future(_disconnected(receive))
         try:
-            both: set[asyncio.Future[Any]] = {made, gone}
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({made, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return made.result() if made.done() else None
+        except TooManyCalls:
+            raise _too_many(THREADS + WAITING) from None
         finally:
             gone.cancel()
-            if not made.done():
-                made.cancel()
-                transport.close()
-        return made.result() if made.done() and not made.cancelled() else None
-
-    def _release(self, made: asyncio.Future[_Response]) -> None:
-        self._accepted -= 1
-        if not made.cancelled():
-            made.exception()  # of a page that no visitor waits for any more
+            made.cancel()
 
     # -- in a thread
 
@@ -258,6 +246,12 @@ class Console:
             "navigation": [screen for screen in self._screens if screen.label is not None],
         }
         return _Response(shown.status, _HTML, render(shown.template, {**frame, **shown.shown}).encode())
+
+
+def _too_many(found: int) -> RequestRefused:
+    return RequestRefused(
+        refusal(503, f"the console: expected at most {THREADS + WAITING} pages under way, found {found}")
+    )
 
 
 def _connected(session: Session, transport: OwnServerTransport) -> CatalogServer:

@@ -3,7 +3,6 @@
 http      `AgentApplication`: the tools over streamable HTTP, beside the routes of a server
 stdio     `serve_stdio`: the tools over standard input and output
 server    `AgentServer`: the server of the SDK, and calls of tools in threads
-threads   `CallThreads`: a bounded number of threads, and of calls that wait for them
 tools     what the tools do, what they take and what they answer
 failures  errors of the catalog as results of tools
 opened    `OpenedCatalog`: the catalog of one call

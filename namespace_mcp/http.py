@@ -197,23 +197,9 @@ def origin_of(scope: Scope) -> str:
 
 async def _asked(server: AsgiApplication, scope: Scope, path: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """The answer of the server to a GET in the name of the caller of a request: status, headers and body."""
-    source = source_of(scope)
     headers: dict[bytes, bytes] = scope["header_map"]
     given = [(name, headers[name]) for name in _CREDENTIALS if name in headers]
-    asked = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.4"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": source.scheme,
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(b"host", source.host), *source.headers, *given],
-        "client": None if source.address is None else (source.address, 0),
-        "server": None,
-    }
+    asked = source_of(scope).scope("GET", path.encode(), headers=given)
     messages: list[Message] = []
 
     async def receive() -> Message:

@@ -18,14 +18,19 @@ from mcp_types import (
 from mcp_types import Tool as ToldTool
 from pydantic import ValidationError
 
+from namespace_client.call_threads import CallThreads, TooManyCalls
 from namespace_client.errors import ClientError
 from namespace_mcp.failures import NOTHING_DONE, UNKNOWN, busy, failed, failure, refused_arguments
 from namespace_mcp.opened import OpenedCatalog, Opener
-from namespace_mcp.threads import CallThreads, TooManyCalls
 from namespace_mcp.tools.listing import CHANGING, READING
 from namespace_mcp.tools.tool import AnyTool, Arguments
 
 logger: Final = logging.getLogger(__name__)
+
+THREADS: Final = 4
+"""Calls that are made at once."""
+WAITING: Final = 64
+"""Calls that wait for that, at most."""
 
 INSTRUCTIONS: Final = """\
 These tools read{and_change} a catalog of Lance tables: namespaces hold tables, and every commit makes a new version of
@@ -57,7 +62,7 @@ class AgentServer:
 
     def __init__(self, opener: Opener, *, writes: bool = False) -> None:
         self._open = opener
-        self._threads = CallThreads()
+        self._threads = CallThreads(THREADS, WAITING, "mcp")
         self._under_way: list[OpenedCatalog] = []
         told: tuple[AnyTool, ...] = (*READING, *CHANGING) if writes else READING
         self._tools = {each.name: each for each in told}

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 
-from namespace_mcp.threads import THREADS, WAITING
+from namespace_mcp.server import THREADS, WAITING
 from namespace_mcp.tools import values
 from namespace_mcp.tools.changing import GOES_ALONE, Change
 from namespace_mcp.tools.fields import MOST_NAMES

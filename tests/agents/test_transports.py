@@ -17,9 +17,9 @@ from mcp import Client
 from mcp_types import CallToolResult
 
 from namespace_client import Catalog, CatalogClosed
+from namespace_client.call_threads import CallThreads, TooManyCalls
 from namespace_mcp.opened import OpenedCatalog
 from namespace_mcp.server import AgentServer
-from namespace_mcp.threads import CallThreads, TooManyCalls
 from namespace_mcp.tools import rows
 from tests.access.granting import ADMIN, as_principal, key, keys
 from tests.agents.agents import NEW, OLD, over_http, over_pipes, talk, text_of
@@ -230,7 +230,7 @@ def test_a_server_that_ends_gives_up_the_calls_under_way() -> None:
 
 def test_calls_wait_within_a_bound() -> None:
     async def run() -> None:
-        threads, gate = CallThreads(1, 2), asyncio.Event()
+        threads, gate = CallThreads(1, 2, "calls"), asyncio.Event()
         loop = asyncio.get_running_loop()
         given_up: list[int] = []
 
