@@ -6,7 +6,6 @@ data            operations on rows of its tables
 workers         processes that do the work on rows, and their pools
 credentials     storage options that clients are handed
 rest            the catalog over HTTP: routes, errors, middleware
-maintenance     compaction and indices of the tables of a catalog, by policy
 background      the scheduler, and the jobs of a server
 observability   metrics, traces, logs
 store           the external manifest store in a database; the only package that imports SQLAlchemy

@@ -22,9 +22,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST, VendingOptions
 from namespace_server.directory.catalog import CatalogOptions
+from namespace_server.directory.maintenance.policy import read_policy
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.properties import CatalogSource
-from namespace_server.maintenance.policy import read_policy
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts

@@ -51,8 +51,8 @@ def maintain(
     removed. Properties of tables and namespaces say what is done (maintenance.*). Exit status 0: done, or nothing to
     do; 1: the work on a table failed for another reason than a concurrent commit.
     """
-    from namespace_server.maintenance.policy import read_policy
-    from namespace_server.maintenance.run import TableSelection
+    from namespace_server.directory.maintenance.policy import read_policy
+    from namespace_server.directory.maintenance.run import TableSelection
 
     if dry_run and seconds is not None:
         raise refusal("--seconds: goes without --dry-run, which looks at all tables and does no work")
@@ -61,8 +61,8 @@ def maintain(
     take_root(context, arguments, ())
     selection = TableSelection(table_paths(context, table), table_paths(context, namespace, "namespace"))
     with opened_root(context) as catalog, ProgressLine() as progress:
+        from namespace_server.directory.maintenance.run import Maintenance
         from namespace_server.directory.namespace import DirectoryNamespace
-        from namespace_server.maintenance.run import Maintenance
 
         change = DirectoryNamespace(catalog=catalog).data.change
         maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)

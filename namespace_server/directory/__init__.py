@@ -16,6 +16,7 @@
     committing        commits batches in groups: plan, write, claim, prove, decide, promote
     verifying         reads what a batch refers to on storage, before it is planned
     planning          decides what a batch changes, without I/O
+    maintenance       compaction and indices of tables, by policy
     multipart_uploads  what the store has of uploads in parts
     writable          whether the root can be written
     manifests         manifests of table versions: where they lie, reading, caches, canonical names

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from namespace_server.data.port import CommittedChange
-from namespace_server.maintenance.report import MaintenanceReport
-from namespace_server.maintenance.run import Maintenance
+from namespace_server.directory.maintenance.report import MaintenanceReport
+from namespace_server.directory.maintenance.run import Maintenance
 from tests.directory.tables import Ground, rows
 
 T = ["g", "t"]

@@ -11,8 +11,8 @@ from pyroaring import BitMap
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import FRAGMENT_REUSE, MEM_WAL
-from namespace_server.maintenance.coverage import IndexPlan, plan_indices
-from namespace_server.maintenance.policy import Policy
+from namespace_server.directory.maintenance.coverage import IndexPlan, plan_indices
+from namespace_server.directory.maintenance.policy import Policy
 
 POLICY = Policy(unindexed_rows=20, unindexed_share=0.5, max_segments=2)
 

@@ -9,8 +9,8 @@ from pyroaring import BitMap
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
-from namespace_server.maintenance.policy import Policy
+from namespace_server.directory.maintenance.fragments import FragmentPlan, plan_fragments
+from namespace_server.directory.maintenance.policy import Policy
 
 POLICY = Policy(target_rows=100, min_fragments=3)
 

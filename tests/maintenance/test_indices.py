@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from namespace_server.maintenance.report import MaintenanceReport, TableStatus
+from namespace_server.directory.maintenance.report import MaintenanceReport, TableStatus
 from tests.directory.gc.collecting import collect, days_pass, forget_history, let_pass
 from tests.directory.gc.unreferenced import check_exact, remove
 from tests.directory.invariants import check_always, check_quiet

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from namespace_server.directory.maintenance.policy import Policy, WrongPolicy, policy_of, read_policy
 from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of, read_policy
 
 OUTER, INNER, TABLE = ("a",), ("a", "b"), ("a", "b", "t")
 

@@ -11,9 +11,9 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from lance_core.errors import ReferenceNotFound
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.maintenance.report import MaintenanceReport, TableStatus
+from namespace_server.directory.maintenance.run import Maintenance, TableSelection
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.maintenance.report import MaintenanceReport, TableStatus
-from namespace_server.maintenance.run import Maintenance, TableSelection
 from tests.directory.gc.unreferenced import check_exact
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from lance_core.errors import CorruptFile
 from namespace_client import Catalog
 from namespace_client.transaction import MultiTableTransaction
+from namespace_server.directory.maintenance.report import TableStatus
+from namespace_server.directory.maintenance.run import Maintenance
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.maintenance.report import TableStatus
-from namespace_server.maintenance.run import Maintenance
 
 Step = Callable[[MultiTableTransaction], object]
 

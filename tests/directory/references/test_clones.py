@@ -22,7 +22,7 @@ from lance_namespace.errors import (
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.gc.run import Collector
-from namespace_server.maintenance.report import TableStatus
+from namespace_server.directory.maintenance.report import TableStatus
 from tests.directory.gc.collecting import collect, forget_history, let_pass
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows

@@ -26,6 +26,10 @@ from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from namespace_server.answer import Answer
+from namespace_server.directory.maintenance.coverage import IndexPlan, plan_indices
+from namespace_server.directory.maintenance.fragments import FragmentPlan, plan_fragments
+from namespace_server.directory.maintenance.policy import Policy, WrongPolicy, policy_of
+from namespace_server.directory.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
@@ -33,10 +37,6 @@ from namespace_server.directory.model.errors import namespace_not_found, table_n
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.maintenance.coverage import IndexPlan, plan_indices
-from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
-from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
-from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
 from namespace_server.observability.observation import Progress, no_progress
 from table_data.requests.table_requests import CompactTable, OptimizeIndices, ReserveFragmentIds, TableRequest
 

@@ -12,7 +12,7 @@ from numpy import float32
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
-from namespace_server.maintenance.policy import Policy
+from namespace_server.directory.maintenance.policy import Policy
 
 _FEW: Final = 2
 """Fragments that can be joined."""

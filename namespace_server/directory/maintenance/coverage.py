@@ -11,7 +11,7 @@ from lance_core.format.deletion import live_row_count
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
-from namespace_server.maintenance.policy import Policy
+from namespace_server.directory.maintenance.policy import Policy
 
 _NONE: Final = pb.IndexSection()
 
