@@ -19,6 +19,7 @@ heads              checks of a manifest before another is built on it
 stamps             row ids and row versions for the fragments of one commit
 row_ids            encodes and decodes row ids and row versions
 reachable          the files that a transaction adds
+base_files         those that lie below base paths
 lineage            whether a manifest descends from a given head
 net_change         what a line of versions changed since the version that it began at
 readings           the meaning of a transaction, by the version that its writer read (P12)

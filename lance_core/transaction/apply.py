@@ -13,6 +13,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import transaction_name
 from lance_core.format.outline import AnyManifest, FragmentFacts, add_fragments
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.base_files import unknown_base
 from lance_core.transaction.cloning import clone_manifest
 from lance_core.transaction.compaction import rewrite_fragments
 from lance_core.transaction.conflicts.tables import base_clash
@@ -54,7 +55,6 @@ from lance_core.transaction.operations import (
     UpdateMemWalState,
     decode_operation,
 )
-from lance_core.transaction.reachable import unknown_base
 from lance_core.transaction.schemas import merge, project
 from lance_core.transaction.stamps import stamp_rewritten_columns
 

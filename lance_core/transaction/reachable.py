@@ -44,14 +44,14 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     covered: see `unlisted_index_directories`.
     """
     operation = transaction.WhichOneof("operation")
-    files = dict(_fragment_files(_fragments(transaction), base))
+    files = dict(_fragment_files(fragments_with_files(transaction), base))
     if operation in _ADDS_FRAGMENTS_ONLY:
         return files
-    files.update(_deletion_files(_row_changes(transaction), base))
+    files.update(_deletion_files(changed_fragments(transaction), base))
     files.update(_loose_data_files(transaction, base, head))
     files.update(_index_files(transaction, base))
     if head is not None and operation in _LISTS_OLD_FILES:
-        named = fragment_ids(_row_changes(transaction))
+        named = fragment_ids(changed_fragments(transaction))
         before = find_fragments(head.outline, named).values()
         for key, _ in (*_fragment_files(before, base), *_deletion_files(before, base)):
             files.pop(key, None)
@@ -74,26 +74,6 @@ def new_fragments(transaction: pb.Transaction) -> Iterable[pb.DataFragment]:
         case "update":
             return transaction.update.new_fragments
     return ()
-
-
-def unknown_base(transaction: pb.Transaction, known: Iterable[pb.BasePath]) -> tuple[str, int] | None:
-    """The first file of a transaction in a base that is none of the `known` ones: its path, and the id of the base."""
-    known_ids = {base.id for base in known}
-    files: list[pb.DataFile] = []
-    for fragment in (*_fragments(transaction), *_row_changes(transaction)):
-        files += fragment.files
-        files += (overlay.data_file for overlay in fragment.overlays)
-        deletion = fragment.deletion_file
-        if deletion.HasField("base_id") and deletion.base_id not in known_ids:
-            return f"deletion file {deletion.id} of fragment {fragment.id}", deletion.base_id
-    files += (file for _, file in _loose(transaction))
-    for file in files:
-        if file.HasField("base_id") and file.base_id not in known_ids:
-            return f"data file {file.path}", file.base_id
-    for entry in transaction.create_index.new_indices:
-        if entry.HasField("base_id") and entry.base_id not in known_ids:
-            return f"index {entry.name}", entry.base_id
-    return None
 
 
 def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[str]:
@@ -127,7 +107,7 @@ _LISTS_OLD_FILES = frozenset({"delete", "update", "merge"})
 """Operations whose fragments also list files that existed before."""
 
 
-def _fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
+def fragments_with_files(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
     """Fragments that may hold new data files."""
     match transaction.WhichOneof("operation"):
         case "append":
@@ -146,7 +126,7 @@ def _fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
             yield from transaction.rewrite.new_fragments
 
 
-def _row_changes(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
+def changed_fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
     """Fragments that may have a new deletion file."""
     yield from transaction.delete.updated_fragments
     yield from transaction.update.updated_fragments
@@ -177,7 +157,7 @@ def _loose_data_files(
     transaction: pb.Transaction, base: str, head: ManifestFile | None
 ) -> Iterator[tuple[str, StatedFile]]:
     """Data files of fragments that are named by their ids; those for whole columns have the rows of the fragment."""
-    loose = [(number, file) for number, file in _loose(transaction) if not file.HasField("base_id")]
+    loose = [(number, file) for number, file in files_by_fragment_id(transaction) if not file.HasField("base_id")]
     numbers = {number for number, _ in loose if number is not None}
     before = find_fragments(head.outline, numbers) if head and numbers else {}
     for number, file in loose:
@@ -186,7 +166,7 @@ def _loose_data_files(
         yield data_path(base, file.path), StatedFile(file.file_size_bytes, rows, file)
 
 
-def _loose(transaction: pb.Transaction) -> Iterator[tuple[int | None, pb.DataFile]]:
+def files_by_fragment_id(transaction: pb.Transaction) -> Iterator[tuple[int | None, pb.DataFile]]:
     """Data files of fragments that the transaction names by their ids only; with the id if they have all rows."""
     for group in transaction.data_replacement.replacements:
         yield group.fragment_id, group.new_file

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
 from namespace_server.directory.committing.commit_loop import CommitLoop, OtherChanges
 from namespace_server.directory.committing.failed_attempts import FailedAttempts
 from namespace_server.directory.committing.flip_queue import FlipQueue
@@ -118,15 +119,15 @@ class Committer:
         if not judged:
             return
         try:
-            newest, is_asked = self._table.current, False
+            newest, is_asked, key_of = self._table.current, False, TableFiles(self._store, "").key_of
             for pending in judged:
                 batch = pending.batch
-                found = judge_before(batch, newest)
+                found = judge_before(batch, newest, key_of)
                 if not found.denials and not any(_looks_at_storage(batch.operations[index]) for index in found.hidden):
                     continue  # planning looks for a newer snapshot, as for what is not there: neither takes longer
                 if not is_asked:
                     newest, is_asked = self._table.refresh(), True
-                    found = judge_before(batch, newest)
+                    found = judge_before(batch, newest, key_of)
                 if found.denials and found.is_whole and not _is_committed(batch, newest):
                     pending.decide(AccessDenied(found.denials), newest)
                     continue

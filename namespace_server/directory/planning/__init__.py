@@ -12,6 +12,7 @@ cloning               shallow clones: new tables that refer to files of others
 undrop                the return of dropped tables and namespaces; dropped_grants: who had grants on them
 grants                changes of grants
 judgement             whether the subject of a batch may do each operation; early_judgement: before it is planned
+reached_bases         base paths below which an operation brings its table files
 pins, intents         catalog versions that are kept; jobs that may commit late
 cursors               how far consumers of events have come
 freshness             refuses files that garbage collection may remove

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from lance_namespace.errors import LanceNamespaceError
@@ -27,7 +28,8 @@ from namespace_server.directory.model.operations import (
     UndropTable,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.judgement import Judge
+from namespace_server.directory.planning.judgement import Judge, KeyOf
+from namespace_server.directory.planning.reached_bases import added_bases
 
 _CREATIONS: Final = (CreateNamespace, DeclareTable, CloneTable, RegisterTable, UndropNamespace)
 
@@ -56,17 +58,20 @@ class EarlyJudgement:
         return {**self.hidden, **{index: error for index, error in denied.items() if index is not None}}
 
 
-def judge_before(batch: Batch, snapshot: CatalogSnapshot) -> EarlyJudgement:
-    """Judge a batch before anything that it names is looked at on storage. The flip decides."""
+def judge_before(batch: Batch, snapshot: CatalogSnapshot, key_of: KeyOf) -> EarlyJudgement:
+    """Judge a batch before anything that it names is looked at on storage. The flip decides.
+
+    Of base paths those are judged that a transaction adds.
+    """
     found = EarlyJudgement()
     if batch.subject is None or snapshot.policy is None:
         return found
-    judge, made = Judge(batch.subject, lambda _: snapshot), _Made(snapshot)
+    judge, made = Judge(batch.subject, lambda _: snapshot, key_of), _Made(snapshot)
     for index, operation in enumerate(batch.operations):
         if made.concerns(operation):
             found.is_whole = False
             continue
-        judgement = judge.judge(index, operation)
+        judgement = judge.judge(index, operation, bases=partial(added_bases, operation))
         found.denials += judgement.denials
         if judgement.refusal is not None:
             found.hidden[index] = judgement.refusal

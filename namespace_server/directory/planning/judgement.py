@@ -6,10 +6,9 @@ answered as if that were not there. What no case below names is denied, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import unquote
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -20,7 +19,6 @@ from lance_namespace.errors import (
     TransactionNotFoundError,
 )
 
-from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.access.grants import GrantEntry, Kind
 from namespace_server.access.policy import AccessPolicy
 from namespace_server.access.subjects import Privilege, Subject
@@ -77,6 +75,7 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
+from namespace_server.directory.model.reached_tables import ReachedObject, reached_objects
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.dropped_grants import had_grants
@@ -123,6 +122,10 @@ _OF_TABLES: Final[dict[type[Operation], tuple[Privilege, ...]]] = {
 
 Judged = Callable[[ObjectId], CatalogSnapshot]
 """The catalog by which an operation on an object is judged."""
+KeyOf = Callable[[str], str | None]
+"""The key below the root of the catalog to which a base path leads; None for one that leads elsewhere."""
+Bases = Callable[[], Iterable[str]]
+"""The base paths below which an operation brings its table files that it did not have; asked for where they count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ class Judge:
 
     subject: Subject
     judged: Judged
+    key_of: KeyOf
     _checks: list[Authorization] = field(default_factory=list)
     _index: int = 0
 
@@ -165,7 +169,7 @@ class Judge:
         index: int,
         operation: Operation,
         finding: Finding | None = None,
-        known_bases: Callable[[], Collection[str]] = frozenset,
+        bases: Bases = tuple,
     ) -> Judgement:
         """Judge one operation.
 
@@ -173,32 +177,29 @@ class Judge:
             index: Its position in the batch.
             operation: The operation.
             finding: What verification found, if it was verified.
-            known_bases: The base paths that the version before has already, or the version that is cloned; asked for
-                where they count.
+            bases: The base paths below which it brings its table files, as far as they are known.
         """
         if self.judged(()).policy is None:
             return UNJUDGED
         self._index, self._checks = index, []
         try:
-            result = self._look(operation, finding, known_bases)
+            result = self._look(operation, finding, bases)
         except LanceNamespaceError as error:
             return Judgement(tuple(self._checks), error)
         return Judgement(tuple(self._checks), None, result)
 
-    def _look(
-        self, operation: Operation, finding: Finding | None, known_bases: Callable[[], Collection[str]]
-    ) -> OperationResult | None:
+    def _look(self, operation: Operation, finding: Finding | None, bases: Bases) -> OperationResult | None:
         match operation:
             case KeepAnswer() | AdoptTableVersions():
                 return None
             case CreateTableVersion() | CommitTransaction():
-                self._change(operation, finding, known_bases)
+                self._change(operation, finding, bases)
             case DeleteTableVersions():
                 self._delete_versions(operation)
             case CreateNamespace() | DeclareTable() | RegisterTable():
                 self._creation(operation)
             case CloneTable():
-                self._clone(operation, known_bases)
+                self._clone(operation, bases)
             case DropNamespace():
                 return self._drop_namespace(operation)
             case RenameTable():
@@ -258,19 +259,12 @@ class Judge:
         self._check("table", table_id, *privileges)
         return True
 
-    def _change(
-        self,
-        operation: CreateTableVersion | CommitTransaction,
-        finding: Finding | None,
-        known_bases: Callable[[], Collection[str]],
-    ) -> None:
+    def _change(self, operation: CreateTableVersion | CommitTransaction, finding: Finding | None, bases: Bases) -> None:
         table_id = operation.id
-        bases: Iterable[str] = ()
         if isinstance(operation, CommitTransaction):
-            change, bases = operation.transaction.WhichOneof("operation") or "", _new_bases(operation.transaction)
+            change = operation.transaction.WhichOneof("operation") or ""
         elif isinstance(finding, StagedManifest):
             change = finding.file.operation or ""
-            bases = [base.path for base in finding.file.outline.base_paths]
         else:  # it was not read: who may change nothing of the table has nothing read for it
             if self._table(table_id, ()):
                 self._check_any("table", table_id, (WRITE, ALTER, MAINTAIN, REFERENCE))
@@ -278,28 +272,21 @@ class Judge:
         privileges = _CHANGES.get(change, _UNKNOWN_CHANGE)
         if change == "overwrite" and self.judged(table_id).top(table_id, operation.branch) is None:
             privileges = _FIRST
-        if self._table(table_id, privileges) and bases:
-            known = known_bases()
-            for base in bases:
-                if base not in known:
-                    self._base(base)
+        if self._table(table_id, privileges):
+            self._bases(bases)
 
-    def _base(self, base: str) -> None:
-        """A base path leads into a table, which its reader may read; or elsewhere, and then anywhere in the catalog.
+    def _bases(self, bases: Bases) -> None:
+        """Look at base paths: each leads into a table, which the subject may read, or has needed to before its drop.
 
-        Which part of it is the root is not known here: each table counts whose location is a part.
+        Of one that leads to what may not be seen, to no table or out of the root, the catalog has to be readable.
         """
-        catalog = self.judged(())
-        path = unquote(base) if "://" in base else base
-        parts = [part for part in path.split("/") if part]
-        spans = ((begin, end) for begin in range(len(parts)) for end in range(begin + 1, len(parts) + 1))
-        places = (catalog.table_at("/".join(parts[begin:end])) for begin, end in spans)
-        found = dict.fromkeys(table_id for table_id in places if table_id is not None)
-        if found and all(self._sees(table_id) for table_id in found):
-            for table_id in found:
-                self._check("table", table_id, READ)
-        else:
-            self._check("catalog", (), READ)
+        for base in sorted(set(bases())):
+            key = self.key_of(base)
+            for object_id, version in [ReachedObject(())] if key is None else reached_objects(self.judged(()), key):
+                if version is None and self._sees(object_id):
+                    self._check("table", object_id, READ)
+                elif version is None or not self._policy(()).allowed_at(self.subject, READ, object_id, version):
+                    self._check("catalog", (), READ)
 
     def _delete_versions(self, operation: DeleteTableVersions) -> None:
         top = self.judged(operation.id).top(operation.id, operation.branch)
@@ -327,7 +314,7 @@ class Judge:
         if isinstance(operation, DeclareTable) and operation.chosen:
             self._location(operation)
 
-    def _clone(self, operation: CloneTable, cloned_bases: Callable[[], Collection[str]]) -> None:
+    def _clone(self, operation: CloneTable, bases: Bases) -> None:
         """Who makes a clone reads what it is made of, also the tables of which the source has files."""
         self._creation_in(operation.id, implicit=operation.implicit_namespaces)
         source = self.judged(()).table_at(operation.source)
@@ -336,8 +323,7 @@ class Judge:
         if not self._sees(source):
             raise self._hidden(clone_source_not_found(), "table", source)
         if self._check("table", source, READ):
-            for base in cloned_bases():
-                self._base(base)
+            self._bases(bases)
 
     def _creation_in(self, object_id: ObjectId, *, implicit: bool = False) -> bool:
         """Look at a creation in the namespace above; of `implicit` ones in the nearest one that is there, and seen."""
@@ -536,13 +522,3 @@ class Judge:
             held = policy.grant(object_id, operation.to)
             privileges = frozenset() if held is None else held.privileges
         self._check(kind, object_id, GRANT, *(each for each in Privilege if each in privileges))
-
-
-def _new_bases(transaction: pb.Transaction) -> list[str]:
-    """The base paths that a transaction adds to its table."""
-    match transaction.WhichOneof("operation"):
-        case "update_bases":
-            return [base.path for base in transaction.update_bases.new_bases]
-        case "overwrite":
-            return [base.path for base in transaction.overwrite.initial_bases]
-    return []

@@ -65,7 +65,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import namespaces_and_tables, references, table_versions, transactions
-from namespace_server.directory.planning.cloning import clone_table, cloned_bases
+from namespace_server.directory.planning.cloning import clone_table
 from namespace_server.directory.planning.cursors import plan_cursor
 from namespace_server.directory.planning.grants import plan_grant
 from namespace_server.directory.planning.intents import plan_intent
@@ -79,6 +79,7 @@ from namespace_server.directory.planning.plan_builder import (
     version_result,
 )
 from namespace_server.directory.planning.planning_context import PlanningContext
+from namespace_server.directory.planning.reached_bases import reached_bases
 from namespace_server.directory.planning.undrop import undrop
 
 
@@ -108,13 +109,12 @@ def _plan_judged(builder: PlanBuilder, subject: Subject) -> None:
     Raises `AccessDenied` with all that it may not do, whatever else stands in the way: once an operation is denied, or
     fails, those that follow are judged alone.
     """
-    judge = Judge(subject, builder.judged)
+    judge = Judge(subject, builder.judged, builder.context.root_key)
     denials: list[Authorization] = []
     failure: LanceNamespaceError | None = None
     for index, operation in enumerate(builder.batch.operations):
-        judgement = judge.judge(
-            index, operation, builder.findings.get(index), partial(_known_bases, builder, operation)
-        )
+        finding = builder.findings.get(index)
+        judgement = judge.judge(index, operation, finding, partial(reached_bases, builder, operation, finding))
         denials += judgement.denials
         failure = failure or judgement.refusal
         if denials or failure is not None:
@@ -129,17 +129,6 @@ def _plan_judged(builder: PlanBuilder, subject: Subject) -> None:
         raise AccessDenied(denials)
     if failure is not None:
         raise failure
-
-
-def _known_bases(builder: PlanBuilder, operation: Operation) -> frozenset[str]:
-    """The base paths of the head that a version is built on, or of the version that is cloned."""
-    if isinstance(operation, CloneTable):
-        return cloned_bases(builder, operation)
-    if not isinstance(operation, CreateTableVersion | CommitTransaction):
-        return frozenset()
-    head = builder.view(operation.id).head(operation.id, operation.branch)
-    manifest = None if head is None else builder.context.manifest(head)
-    return frozenset() if manifest is None else frozenset(base.path for base in manifest.outline.base_paths)
 
 
 def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:

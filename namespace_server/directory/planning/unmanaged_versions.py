@@ -7,6 +7,7 @@ from itertools import islice
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
+from lance_core.transaction.base_files import bases_of_version
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.lineage import has_fragments_of, lineage_break, misplaced_index, unseen_deletions
 from namespace_server.directory.manifests.stored_versions import FoundVersion, found_entry
@@ -14,6 +15,7 @@ from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import MOST_VERSIONS
 from namespace_server.directory.planning.planning_context import PlanningContext
+from namespace_server.directory.planning.reached_bases import reaches_others
 
 
 def adopt_found(
@@ -28,8 +30,8 @@ def adopt_found(
     `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
     not descend from the head, whose writer may have read another version than that of the catalog (P12), that looks for
     a segment of an index where it is not, or of which a file is missing or too old, and before a version of a deleted
-    branch (see `removed_files`). There are none above a file whose number a version of the same group has taken in
-    `snapshot`.
+    branch (see `removed_files`); where grants are in force also before one that brings files of other tables into its
+    own. There are none above a file whose number a version of the same group has taken in `snapshot`.
     """
     adopted: list[VersionEntry] = []
     files: dict[int, ManifestFile] = {}
@@ -61,6 +63,10 @@ def adopt_found(
         row = found_entry(table, branch, file, e_tag, scheme)
         if row.sha256 in removed:
             break
+        if snapshot.policy is not None and reaches_others(
+            bases_of_version(file, below), table.location, context.root_key
+        ):
+            break  # nobody is named who may read there (GR10)
         if below is not None and (
             context.other_meaning(row.base, file, below) is not None
             or _restores_another(snapshot, table, branch, file, files, context)

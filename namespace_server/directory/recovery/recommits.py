@@ -25,6 +25,7 @@ from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.reached_bases import bases_of_change, reaches_others
 
 _MOST_CONCURRENT: Final = 10_000
 _REMEMBERED: Final = 100_000
@@ -70,6 +71,26 @@ class Recommits:
             InvalidTransaction: it cannot be committed again, or may mean several things; the message says why.
             StorageError, CorruptFile: this cannot be decided now.
         """
+        operation = self._operation(found, others, place, snapshot)
+        if operation is not None and snapshot.policy is not None:
+            self._check_reach(operation, place, snapshot)
+        return operation
+
+    def _check_reach(self, operation: CommitTransaction, place: ChainKey, snapshot: CatalogSnapshot) -> None:
+        """Raise `InvalidTransaction` if a transaction of nobody brings files of other tables into its own (GR10)."""
+        table, head = snapshot.table(place[0]), snapshot.head(*place)
+
+        def at(version: int) -> ManifestFile | None:
+            row = snapshot.version_entry(*place, version)
+            return None if row is None else self._load_if_there(row)
+
+        reached = bases_of_change(operation.transaction, None if head is None else self._load(head), at)
+        if table is not None and reaches_others(reached, table.location, TableFiles(self._store, "").key_of):
+            raise InvalidTransaction("it brings files of other tables into its own, and nobody is named who may")
+
+    def _operation(
+        self, found: Unmanaged, others: Sequence[QuarantinedFile], place: ChainKey, snapshot: CatalogSnapshot
+    ) -> CommitTransaction | None:
         transaction = found.file.transaction
         assert transaction is not None
         meant = [each for each in others if may_have_read_number(transaction, each.version)]

@@ -15,12 +15,13 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.stated_files import check_stated_files
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
+from lance_core.transaction.base_files import new_bases
 from lance_core.transaction.reachable import StatedFiles
 from namespace_server.directory.model.errors import unreadable
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import CommitTransaction, Operation
 from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, StagedManifest
-from namespace_server.directory.verifying.allowed_locations import AllowedLocations, new_bases
+from namespace_server.directory.verifying.allowed_locations import AllowedLocations
 
 
 class AddedFileChecks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -166,16 +166,6 @@ class BlobLocations:
         if place.scheme == "file" and not Path(_path(place)).is_file():
             return f"{shown(location)}: expected a regular file, found none"
         return None
-
-
-def new_bases(transaction: pb.Transaction) -> Sequence[pb.BasePath]:
-    """The base paths that a transaction adds to a table. Planning sees to that of a branch."""
-    match transaction.WhichOneof("operation"):
-        case "update_bases":
-            return transaction.update_bases.new_bases
-        case "overwrite":
-            return transaction.overwrite.initial_bases
-    return ()
 
 
 def _is_link(path: str) -> bool:

@@ -15,7 +15,7 @@ from lance_core.format.outline import fragments_of
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectMeta, ObjectStore, size_and_date
-from lance_core.transaction.reachable import unknown_base
+from lance_core.transaction.base_files import unknown_base
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import CreateTableVersion
 from namespace_server.directory.model.root_layout import is_built_manifest, is_in_staging
