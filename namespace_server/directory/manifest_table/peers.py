@@ -106,14 +106,20 @@ class Peers:
             self._proved = self._proved & self._seen.keys() | ({peer} if proved else set())
 
     def saw_flip(self, text: str, identity: str) -> None:
-        """Note the process that an introduction names, which a flip of the catalog with this identity has."""
-        found = read_introduction(text)
+        """Note the process that an introduction names, which a flip of the catalog with this identity has.
+
+        A flip of this process is none of another one: a thread that reads may see it before its committer takes it. Nor
+        is one of a process that had this address before.
+        """
+        found, this = read_introduction(text), self.this
         if found is None:
             return
         peer, proof = found
+        if this is not None and (peer.instance == this.instance or peer.url == this.url != NO_URL):
+            return
         proved = self._secret is not None and self._secret.is_proof(proof, peer.instance, peer.url, identity)
         self.saw(peer, proved=proved)
-        if self.this is not None and peer.instance not in self._named and len(self._named) < _MOST_NAMED:
+        if this is not None and peer.instance not in self._named and len(self._named) < _MOST_NAMED:
             self._named.add(peer.instance)
             _log.info(
                 "another server commits to this root: %s at %s; %s",

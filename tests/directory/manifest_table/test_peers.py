@@ -74,7 +74,7 @@ def test_only_processes_with_a_proof_are_chosen_and_never_this_one(clock: Clock)
         peers.saw_flip(text, IDENTITY)
         assert peers.committing() is None
     peers.saw_flip(introduction(A), "another catalog")
-    peers.saw_flip(introduction(Peer("the one before", B.url)), IDENTITY)
+    peers.saw_flip(introduction(Peer("one-before", B.url)), IDENTITY)
     assert peers.committing() is None
     peers.saw_flip(introduction(A), IDENTITY)
     assert peers.committing() == A
@@ -97,6 +97,22 @@ def test_without_a_secret_servers_are_seen_and_none_is_chosen(clock: Clock, capl
         f"another server commits to this root: {name} {place}; without a common peer_secret they take turns"
         for name, place in whose.items()
     ]
+
+
+def test_flips_of_this_process_and_of_the_one_before_it_are_none_of_others(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    peers = joined(clock, B)
+    with caplog.at_level("INFO"):
+        for own in (B, Peer("one-before", B.url)):
+            peers.saw_flip(introduction(own), IDENTITY)
+    nameless = Peers(clock)
+    nameless.join(Peer("this"), None)
+    with caplog.at_level("INFO"):
+        nameless.saw_flip(f"this {NO_URL}", IDENTITY)
+        assert (peers.lately(), nameless.lately(), caplog.messages) == ([], [], [])
+        nameless.saw_flip(f"other {NO_URL}", IDENTITY)
+    assert nameless.lately() == [Peer("other")]
 
 
 def test_a_loopback_address_is_proved_to_processes_of_one_machine() -> None:
