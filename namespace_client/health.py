@@ -9,9 +9,11 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
-from namespace_client.display import ShownAsTable, ago, number
+from lance_core.amounts import counted, size
+from namespace_client.display import ShownAsTable, ago, number, when
 
 _SAMPLE: Final = re.compile(r"lance_namespace_(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
@@ -22,6 +24,19 @@ _OLD_BACKUP: Final = 7 * _DAY
 _CLOCK: Final = 60.0
 _MEDIAN: Final = 0.5
 _TAIL: Final = 0.99
+_REASONS: Final = {
+    "unreferenced": "named by no manifest",
+    "uncommitted": "staged, and not committed",
+    "of_uncommitted": "named by what was not committed",
+    "interrupted": "left by an interrupted compaction",
+    "expired_version": "versions of tables that were deleted",
+    "dropped_table": "of dropped tables",
+    "catalog_version": "earlier versions of the catalog",
+    "catalog_rows": "rows of earlier versions of the catalog",
+    "catalog_copy": "copies of catalog versions",
+    "quarantined": "quarantined, and of no version",
+    "upload": "of uploads that have ended",
+}
 
 Samples = Mapping[str, Sequence[tuple[Mapping[str, str], float]]]
 
@@ -37,6 +52,21 @@ class HealthWarning:
 
     text: str
     command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Files that garbage collections removed for one reason.
+
+    Attributes:
+        reason: The reason in words.
+        files: How many.
+        size: Their bytes.
+    """
+
+    reason: str
+    files: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,9 +85,10 @@ class ServerHealth(ShownAsTable):
         backlog: Committed table versions that have no canonical name yet.
         open_records: Batches that are not cleaned up after yet.
         queued: Changes that are accepted and not yet answered.
-        removed_files: Files that garbage collections of this server removed.
-        removed_bytes: Their bytes.
-        collected: End of the last garbage collection of this server, in seconds since the epoch; 0 for none.
+        removed: What garbage collections of this server removed, by reason, the most bytes first.
+        young_files: Unreferenced files that were too young to be removed by the last of them.
+        young_bytes: Their bytes.
+        collected: End of the last garbage collection of this server; None before the first.
         backed_up: Time of the last backup, None if none is noted.
         warnings: What wants attention.
     """
@@ -72,11 +103,22 @@ class ServerHealth(ShownAsTable):
     backlog: int
     open_records: int
     queued: int
-    removed_files: int
-    removed_bytes: int
-    collected: float
+    removed: tuple[Garbage, ...]
+    young_files: int
+    young_bytes: int
+    collected: datetime | None
     backed_up: float | None
     warnings: tuple[HealthWarning, ...]
+
+    @property
+    def removed_files(self) -> int:
+        """How many files garbage collections of this server removed."""
+        return sum(each.files for each in self.removed)
+
+    @property
+    def removed_bytes(self) -> int:
+        """The bytes of these."""
+        return sum(each.size for each in self.removed)
 
     def _headers(self) -> Sequence[str]:
         return "", ""
@@ -87,6 +129,11 @@ class ServerHealth(ShownAsTable):
         yield "batch, median and 99 %", f"{seconds(self.commit_median)}, {seconds(self.commit_tail)}"
         yield "flip, median and 99 %", f"{seconds(self.flip_median)}, {seconds(self.flip_tail)}"
         yield "promotion backlog", number(self.backlog)
+        for garbage in self.removed:
+            yield "garbage removed", f"{garbage.reason}: {of_files(garbage.files, garbage.size)}"
+        if self.collected is not None:
+            yield "too young to be removed", of_files(self.young_files, self.young_bytes)
+            yield "last garbage collection", when(self.collected)
         for each in self.warnings:
             yield "warning", each.text + (f" {each.command}" if each.command else "")
 
@@ -106,6 +153,7 @@ def read_health(exposition: str, now: float | None = None) -> ServerHealth:
     batches = {labels["outcome"]: int(value) for labels, value in samples.get("batch_seconds_count", ())}
     entries = {labels["kind"]: int(value) for labels, value in samples.get("catalog_entries", ())}
     committed = _buckets(samples, "batch_seconds_bucket", {"outcome": "committed"})
+    ended = _sum(samples, "collection_end_timestamp_seconds")
     flips = _buckets(samples, "step_seconds_bucket", {"step": "flip"})
     return ServerHealth(
         entries.get("namespace", 0),
@@ -118,12 +166,32 @@ def read_health(exposition: str, now: float | None = None) -> ServerHealth:
         int(_sum(samples, "promotion_backlog")),
         int(_sum(samples, "open_records")),
         int(_sum(samples, "queued_changes")),
-        int(_sum(samples, "collected_files_total")),
-        int(_sum(samples, "collected_bytes_total")),
-        _sum(samples, "collection_end_timestamp_seconds"),
+        tuple(_removed(samples)),
+        int(_sum(samples, "collection_young_files")),
+        int(_sum(samples, "collection_young_bytes")),
+        datetime.fromtimestamp(ended, UTC) if ended else None,
         _sum(samples, "backup_timestamp_seconds") or None,
         tuple(_warnings(samples, time.time() if now is None else now)),
     )
+
+
+def of_files(files: int, count: int) -> str:
+    """A number of files with their bytes: `3 files, 12.5 kB`."""
+    return f"{counted(files, 'file')}, {size(count)}"
+
+
+def _removed(samples: Samples) -> list[Garbage]:
+    """What was removed, by reason. A server of an earlier release tells no reasons."""
+    found = [
+        Garbage(
+            _REASONS.get(labels.get("reason", ""), "for other reasons"),
+            int(files),
+            int(_sum(samples, "collected_bytes_total", labels)),
+        )
+        for labels, files in samples.get("collected_files_total", ())
+        if files
+    ]
+    return sorted(found, key=lambda each: -each.size)
 
 
 def _warnings(samples: Samples, now: float) -> Iterator[HealthWarning]:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from lance_core.amounts import size
 from namespace_client import display
-from namespace_client.health import seconds
+from namespace_client.health import of_files, seconds
 from namespace_client.names import Name
 from namespace_console import pictures
 from namespace_console.files import static_files
@@ -51,6 +51,7 @@ def environment() -> Environment:
         "size": size,
         "ago": display.ago,
         "seconds": seconds,
+        "of_files": of_files,
     }
     made.globals["static"] = static
     return made

@@ -20,8 +20,9 @@ from typing import Any, ClassVar, Final, cast
 from lance_core.storage.port import ObjectStore
 from namespace_server.background.periods import Periods
 from namespace_server.background.scheduler import JobResult
+from namespace_server.directory.gc.report import REASONS
 from namespace_server.directory.model.root_layout import GC_PERIODS
-from namespace_server.observability.observation import SILENT, GcRun, Observer
+from namespace_server.observability.observation import SILENT, Garbage, GarbageReason, GcRun, Observer
 from namespace_server.read_only import NEVER_READ_ONLY
 
 _log = logging.getLogger(__name__)
@@ -108,8 +109,9 @@ class GarbageCollection:
         if report["refused"]:
             path, problem = next(iter(report["refused"].items()))
             _log.warning("gc: %d objects were not removed, the first is %s: %s", len(report["refused"]), path, problem)
+        young = Garbage(report["too_young"]["files"], report["too_young"]["size"])
         self.observer.garbage_collection(
-            GcRun(report["complete"], seconds, sum(removed.values()), size, len(report["not_judged"]))
+            GcRun(report["complete"], seconds, _by_reason(report["removed"]), young, len(report["not_judged"]))
         )
 
     def _await(self, process: subprocess.Popen[str], stopping: threading.Event) -> tuple[str, str] | None:
@@ -129,6 +131,16 @@ class GarbageCollection:
                 process.kill()
                 process.communicate()
             return None
+
+
+def _by_reason(removed: Mapping[str, Mapping[str, int]]) -> dict[GarbageReason, Garbage]:
+    """What a report says was removed, by the words of metrics."""
+    found: dict[GarbageReason, Garbage] = {}
+    for text, total in removed.items():
+        reason = REASONS.get(text, "other")
+        before = found.get(reason, Garbage())
+        found[reason] = Garbage(before.files + total["files"], before.size + total["size"])
+    return found
 
 
 def _parsed(output: str) -> dict[str, Any] | None:

@@ -28,6 +28,22 @@ ForwardingOutcome = Literal["answered", "undecided", "unreachable"]
 """Of a change that was handed to another server. `undecided`: its answer said nothing about the change; `unreachable`:
 there was no answer of the process that was asked. In both cases the change is committed here."""
 
+GarbageReason = Literal[
+    "unreferenced",
+    "uncommitted",
+    "of_uncommitted",
+    "interrupted",
+    "expired_version",
+    "dropped_table",
+    "catalog_version",
+    "catalog_rows",
+    "catalog_copy",
+    "quarantined",
+    "upload",
+    "other",
+]
+"""Why a file was garbage. `other`: a reason of another release, whose plan a run finished."""
+
 _NOTHING: Final = nullcontext()
 
 
@@ -35,17 +51,29 @@ def _ignore(_seconds: float) -> None:
     """Measure nothing."""
 
 
+class Garbage(NamedTuple):
+    """A number of files, and their bytes."""
+
+    files: int = 0
+    size: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class GcRun:
     """A garbage collection that a server started and saw to its end.
 
-    `complete` is None if it failed. `left` is the number of tables that it could not judge.
+    Attributes:
+        complete: Whether it dealt with all that it found; None if it failed.
+        seconds: Its duration.
+        removed: What it removed, by reason.
+        young: The unreferenced files that were too young to be removed.
+        left: The number of tables that it could not judge.
     """
 
     complete: bool | None
     seconds: float
-    files: int = 0
-    size: int = 0
+    removed: Mapping[GarbageReason, Garbage] = field(default_factory=dict)
+    young: Garbage = field(default_factory=Garbage)
     left: int = 0
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
 from namespace_client import InvalidCall, NotFound
-from namespace_client.health import read_health, seconds
+from namespace_client.health import Garbage, read_health, seconds
 from tests.client.scene import Scene
 
 over_http = pytest.mark.parametrize("scene", ["http"], indirect=True)
@@ -165,6 +166,15 @@ lance_namespace_promotion_backlog 250.0
 lance_namespace_snapshot_age_seconds 400.0
 lance_namespace_background_runs_total{outcome="failed",task="gc"} 1.0
 lance_namespace_collection_left_tables 4.0
+lance_namespace_collected_files_total{reason="unreferenced"} 3.0
+lance_namespace_collected_files_total{reason="dropped_table"} 1.0
+lance_namespace_collected_files_total{reason="upload"} 0.0
+lance_namespace_collected_bytes_total{reason="unreferenced"} 70.0
+lance_namespace_collected_bytes_total{reason="dropped_table"} 2e+06
+lance_namespace_collected_bytes_total{reason="upload"} 0.0
+lance_namespace_collection_young_files 2.0
+lance_namespace_collection_young_bytes 12000.0
+lance_namespace_collection_end_timestamp_seconds 1000.0
 lance_namespace_cursors{state="expired"} 1.0
 lance_namespace_backup_timestamp_seconds 1000.0
 lance_namespace_clock_ahead_seconds -90.0
@@ -182,8 +192,12 @@ def test_health_is_read_from_metrics_with_a_warning_for_each_thing_that_wants_at
     commands = {each.text.split(":")[0]: each.command for each in health.warnings}
     assert len(commands) == 11
     assert commands["The last backup began 8 days ago."] == "lance-namespace backup DESTINATION"
+    assert (health.removed_files, health.removed_bytes) == (4, 2_000_070)
+    assert health.removed == (Garbage("of dropped tables", 1, 2_000_000), Garbage("named by no manifest", 3, 70))
+    assert re.search("too young to be removed +2 files, 12.0 kB", repr(health))
     assert "warning" in repr(health)
     quiet = read_health("")
+    assert (quiet.removed, quiet.collected) == ((), None)
     assert (quiet.warnings, quiet.commit_median, seconds(None)) == ((), None, "")
 
 

@@ -15,7 +15,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from namespace_server.directory.gc.run import UPLOADED
+from namespace_server.directory.gc.report import UPLOADED
 from tests.access.granting import as_principal, keys
 from tests.data.arrow import ARROW, files, location, stream
 from tests.directory.gc.collecting import WEEK, collect, let_pass

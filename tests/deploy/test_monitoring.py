@@ -16,7 +16,7 @@ import yaml
 from lance_core.storage.wrappers.metered import KINDS, OUTCOMES
 from namespace_server.attempts import Decision
 from namespace_server.observability.metrics.measures import PREFIX
-from namespace_server.observability.observation import BatchOutcome, FlipOutcome, ForwardingOutcome
+from namespace_server.observability.observation import BatchOutcome, FlipOutcome, ForwardingOutcome, GarbageReason
 from scripts import generate_metrics
 
 REPOSITORY = Path(__file__).parents[2]
@@ -30,6 +30,7 @@ WORDS = {
     ("forwarded_seconds", "outcome"): get_args(ForwardingOutcome),
     ("storage_seconds", "outcome"): OUTCOMES,
     ("storage_seconds", "kind"): KINDS,
+    ("collected_files", "reason"): get_args(GarbageReason),
     ("collections", "outcome"): ("complete", "partial", "failed"),
     ("background_running_seconds", "task"): ("recovery", "gc", "maintenance"),
     ("request_seconds", "status"): ("2xx", "3xx", "4xx", "5xx", "none"),

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
-from namespace_server.observability.observation import GcRun
+from namespace_server.observability.observation import Garbage, GcRun
 from namespace_server.rest.identity import Authenticator
 from scripts import generate_metrics
 from tests.rest.conftest import EchoCatalog, RunningServer, Serve
@@ -135,12 +135,18 @@ def test_a_server_that_measures_nothing_has_none(serve: Serve) -> None:
 
 def test_collections() -> None:
     metrics = ServerMetrics()
-    metrics.garbage_collection(GcRun(True, 2.5, 3, 70, 0))
-    metrics.garbage_collection(GcRun(False, 1.5, 1, 7, 2))
+    metrics.garbage_collection(
+        GcRun(True, 2.5, {"unreferenced": Garbage(2, 60), "catalog_version": Garbage(1, 10)}, Garbage(5, 50))
+    )
+    metrics.garbage_collection(GcRun(False, 1.5, {"unreferenced": Garbage(1, 7)}, Garbage(4, 40), 2))
+    seen = Scraped(metrics.exposition().decode())
+    assert (seen("collection_young_files"), seen("collection_young_bytes")) == (4, 40)
     metrics.garbage_collection(GcRun(None, 0.5))
     seen = Scraped(metrics.exposition().decode())
     assert [seen("collections_total", outcome=each) for each in ("complete", "partial", "failed")] == [1, 1, 1]
-    assert (seen("collected_files_total"), seen("collected_bytes_total")) == (4, 77)
+    for reason, files, size in (("unreferenced", 3, 67), ("catalog_version", 1, 10), ("other", 0, 0)):
+        told = [seen(f"collected_{what}_total", reason=reason) for what in ("files", "bytes")]
+        assert told == [files, size]
     assert (seen("collection_seconds"), seen("collection_left_tables")) == (0.5, 0)
     assert seen("collection_end_timestamp_seconds") > 1.7e9
 

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import lance
 import pyarrow as pa
@@ -25,7 +27,10 @@ from lance_core.storage.local import LocalStore
 from namespace_server.background.gc import GarbageCollection
 from namespace_server.background.scheduler import JobResult, Scheduler
 from namespace_server.cli import cli
+from namespace_server.directory.gc.plan import Removal, store_plans
+from namespace_server.directory.gc.report import REASONS
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.observability.observation import SILENT, Garbage, GarbageReason, GcRun, Observer
 
 
 @pytest.fixture
@@ -92,8 +97,9 @@ def test_the_command_on_no_catalog(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def job(root: Path) -> GarbageCollection:
-    return GarbageCollection(LocalStore(root, "none"), 86_400, (str(root), "--durability", "none"), {}, look=0.01)
+def job(root: Path, observer: Observer = SILENT) -> GarbageCollection:
+    arguments = (str(root), "--durability", "none")
+    return GarbageCollection(LocalStore(root, "none"), 86_400, arguments, {}, look=0.01, observer=observer)
 
 
 @contextmanager
@@ -117,6 +123,30 @@ def test_a_server_collects_once_in_a_period(root: Path, caplog: pytest.LogCaptur
     assert not lost_file(root).exists()
     assert version(root) == collected
     assert len(list((root / "_staging/gc/periods").iterdir())) == 1
+
+
+def test_what_a_collection_removed_is_measured_by_reason(root: Path) -> None:
+    """Also what a plan of another release calls by a reason that this one does not have."""
+    lost = root / "lost-by-another-release"
+    lost.write_bytes(b"garbage")
+    written = datetime.fromtimestamp(int(lost.stat().st_mtime), UTC)
+    store_plans(LocalStore(root, "none"), str(uuid.uuid4()), [Removal(lost.name, 7, written, "as it was")])
+    lost_file(root).with_name("young.lance").write_bytes(b"a row")
+    size, runs = lost_file(root).stat().st_size, list[GcRun]()
+
+    class Runs(Observer):
+        def garbage_collection(self, run: GcRun) -> None:
+            runs.append(run)
+
+    assert job(root, Runs()).collect(threading.Event()) is JobResult.DONE
+    [run] = runs
+    assert dict(run.removed) == {"unreferenced": Garbage(1, size), "other": Garbage(1, 7)}
+    assert (run.complete, run.young, run.left) == (True, Garbage(1, 5), 0)
+
+
+def test_each_reason_has_a_word_of_its_own() -> None:
+    assert {*REASONS.values(), "other"} == set(get_args(GarbageReason))
+    assert len(set(REASONS.values())) == len(REASONS)
 
 
 def test_a_collection_that_fails_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -23,7 +23,6 @@ from lance_core.cleanup.reachability import file_name, read_needs
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError, StorageUnknown
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.gc.directories import place_of_manifest
-from namespace_server.directory.gc.history import SUPERSEDED
 from namespace_server.directory.gc.lost_versions import references_of
 from namespace_server.directory.gc.plan import (
     Deleted,
@@ -34,7 +33,7 @@ from namespace_server.directory.gc.plan import (
     remove_all,
     run_of,
 )
-from namespace_server.directory.gc.report import EXPIRED
+from namespace_server.directory.gc.report import EXPIRED, SUPERSEDED
 from namespace_server.directory.model.root_layout import EXPIRING, GC_RUNS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.observability.observation import Progress

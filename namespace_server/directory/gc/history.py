@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
-from typing import Final
 
 from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.cleanup.reachability import read_needs
@@ -21,15 +20,12 @@ from lance_core.errors import AlreadyExists, CorruptFile, NotFound
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.gc.plan import Removal
+from namespace_server.directory.gc.report import ENDED, SUPERSEDED, UNNAMED_ROWS
 from namespace_server.directory.gc.settings import GcSettings
 from namespace_server.directory.model.collector_rows import FIRST_VERSION
 from namespace_server.directory.model.entries import DROPPED, EXPIRING
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS, MANIFEST_TABLE, kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-
-SUPERSEDED: Final = "earlier version of the catalog"
-UNNAMED_ROWS: Final = "rows of earlier versions of the catalog"
-ENDED: Final = "copy of a catalog version that is not needed any more"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from lance_core.storage.port import ObjectStore
 from lance_core.transaction.readings import is_same_fragment
 from lance_core.versions import find_contents
 from namespace_server.directory.gc.plan import Removal
+from namespace_server.directory.gc.report import QUARANTINED
 from namespace_server.directory.model.entries import DROPPED, PURGING, RecordEntry
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-QUARANTINED: Final = "quarantined, and of no version"
 _KEPT: Final = timedelta(days=30)
 
 

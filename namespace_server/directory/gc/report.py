@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from lance_core.amounts import counted
+from namespace_server.observability.observation import GarbageReason
 
 NO_TABLE: Final = "(no table)"
 UNNAMED: Final = "named by no manifest"
@@ -17,6 +18,25 @@ NAMED_BY_UNPUBLISHED: Final = "named only by a staged manifest that was not comm
 INTERRUPTED: Final = "left by an interrupted compaction"
 EXPIRED: Final = "manifest of a version that was deleted"
 OF_REMOVED: Final = "of a table that was dropped"
+SUPERSEDED: Final = "earlier version of the catalog"
+UNNAMED_ROWS: Final = "rows of earlier versions of the catalog"
+ENDED: Final = "copy of a catalog version that is not needed any more"
+QUARANTINED: Final = "quarantined, and of no version"
+UPLOADED: Final = "of an upload in parts that has ended"
+REASONS: Final[Mapping[str, GarbageReason]] = {
+    UNNAMED: "unreferenced",
+    UNPUBLISHED: "uncommitted",
+    NAMED_BY_UNPUBLISHED: "of_uncommitted",
+    INTERRUPTED: "interrupted",
+    EXPIRED: "expired_version",
+    OF_REMOVED: "dropped_table",
+    SUPERSEDED: "catalog_version",
+    UNNAMED_ROWS: "catalog_rows",
+    ENDED: "catalog_copy",
+    QUARANTINED: "quarantined",
+    UPLOADED: "upload",
+}
+"""The words of metrics for these reasons. Plans of other releases may have others."""
 
 _SHOWN: Final = 10
 """Keys of one kind shown in the text; the JSON has all."""

@@ -52,7 +52,7 @@ from namespace_server.directory.gc.purges import (
     purging_locations,
 )
 from namespace_server.directory.gc.quarantine import find_quarantined
-from namespace_server.directory.gc.report import GcReport, MarkResult, Total, totals
+from namespace_server.directory.gc.report import UPLOADED, GcReport, MarkResult, Total, totals
 from namespace_server.directory.gc.restored_versions import put_back_named
 from namespace_server.directory.gc.scan_state import (
     Choice,
@@ -78,7 +78,6 @@ _TRIES: Final = 60
 """Tries of a commit, each of which loses some twenty races against other writers before it is given up."""
 _PAUSE: Final = 2.0
 """Seconds between two of them, on average."""
-UPLOADED: Final = "of an upload in parts that has ended"
 _PLANS_KEPT: Final = timedelta(days=1)
 """Age from which the plans of earlier runs go that are done. A process that was held as long finds none, and ends."""
 MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value, FileKind.BUNDLE.value})

@@ -23,6 +23,7 @@ from namespace_server.observability.observation import (
     BatchOutcome,
     FlipOutcome,
     ForwardingOutcome,
+    GarbageReason,
     GcRun,
     RequestMetrics,
     ServerState,
@@ -129,8 +130,11 @@ class ServerMetrics(RequestMetrics):
         self._collections = self._counter(
             "collections", "Garbage collections that this server has run, by outcome.", ("outcome",)
         )
-        self._collected_files = self._counter("collected_files", "Files that garbage collections removed.")
-        self._collected_bytes = self._counter("collected_bytes", "Bytes of the files that garbage collections removed.")
+        files = self._counter("collected_files", "Files that garbage collections removed, by reason.", ("reason",))
+        size = self._counter(
+            "collected_bytes", "Bytes of the files that garbage collections removed, by reason.", ("reason",)
+        )
+        self._collected = {each: (files.labels(each), size.labels(each)) for each in get_args(GarbageReason)}
         self._collection_end = self._gauge(
             "collection_end_timestamp_seconds",
             "End of the last garbage collection that this server has run; 0 before the first.",
@@ -138,6 +142,12 @@ class ServerMetrics(RequestMetrics):
         self._collection_seconds = self._gauge("collection_seconds", "Duration of the last garbage collection.")
         self._collection_left = self._gauge(
             "collection_left_tables", "Tables that the last garbage collection could not judge."
+        )
+        self._young_files = self._gauge(
+            "collection_young_files", "Unreferenced files that were too young for the last garbage collection."
+        )
+        self._young_bytes = self._gauge(
+            "collection_young_bytes", "Bytes of the unreferenced files that were too young for it."
         )
 
     def watch(self, state: Callable[[], ServerState]) -> None:
@@ -210,11 +220,15 @@ class ServerMetrics(RequestMetrics):
     def garbage_collection(self, run: GcRun) -> None:
         """See `Observer`."""
         self._collections.labels(_COLLECTION_OUTCOMES[run.complete]).inc()
-        self._collected_files.inc(run.files)
-        self._collected_bytes.inc(run.size)
+        for reason, removed in run.removed.items():
+            files, size = self._collected[reason]
+            files.inc(removed.files)
+            size.inc(removed.size)
         self._collection_end.set_to_current_time()
         self._collection_seconds.set(run.seconds)
         self._collection_left.set(run.left)
+        self._young_files.set(run.young.files)
+        self._young_bytes.set(run.young.size)
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
         return Counter(PREFIX + name, text, labels, registry=self.registry)

@@ -13,7 +13,8 @@ import pytest
 
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.gc.quarantine import QUARANTINED, find_quarantined
+from namespace_server.directory.gc.quarantine import find_quarantined
+from namespace_server.directory.gc.report import QUARANTINED
 from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
