@@ -377,6 +377,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     delete = _threaded(Catalog.delete)
     register = _threaded(Catalog.register)
     drop = _threaded(Catalog.drop)
+    clone = _threaded(Catalog.clone)
     rename = _threaded(Catalog.rename)
     undrop = _threaded(Catalog.undrop)
     dropped_tables = _threaded(Catalog.dropped_tables)

@@ -262,6 +262,44 @@ class CatalogChanges(CatalogReads):
         request = {"id": list(source), "new_namespace_id": list(target[:-1]), "new_table_name": target[-1]}
         self.access.change("rename_table", request, message=message)
 
+    def clone(
+        self,
+        table: AnyName,
+        new_name: AnyName,
+        *,
+        version: int | None = None,
+        tag: str | None = None,
+        message: str | None = None,
+    ) -> int:
+        """Make a table that begins with a version of another one and refers to its files, so that nothing is copied.
+
+        Afterwards each of both changes for itself. The files stay as long as one of them needs them, also if the other
+        one is dropped. Tags, branches, and properties that the catalog stores are not cloned.
+
+        Args:
+            table: Name of the table.
+            new_name: Name of the clone, which there must not be.
+            version: Number of a version of the main branch, the newest if neither this nor a tag is given.
+            tag: Name of a tag of such a version.
+            message: Text that is stored with the change.
+
+        Returns:
+            The number of the clone's first version: that of the version that it was made from.
+
+        Raises:
+            InvalidCall: Both a version and a tag are given.
+            NotFound: There is no such table (code 4), namespace of the clone (1), version (11) or tag (8).
+            AlreadyExists: The name of the clone is taken (5).
+            CommitRejected: The version has files of a branch, which would go with that (code 0).
+        """
+        if version is not None and tag is not None:
+            raise InvalidCall(f"version, tag: expected one of them, found both ({version}, {tag!r})")
+        location = self.access.read("describe_table", {"id": list(self._path(table))})["location"]
+        request: Json = {"id": list(self._path(new_name)), "source_location": location}
+        request |= {} if version is None else {"source_version": version}
+        request |= {} if tag is None else {"source_tag": tag}
+        return self.access.changed("clone_table", request, lambda made: int(made["version"]), message=message)
+
     def undrop(
         self,
         table: AnyName,

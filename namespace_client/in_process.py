@@ -21,7 +21,9 @@ from table_data.batch_operations import Json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WITH_FILES: Final = frozenset({"create_table_tag", "update_table_tag", "delete_table_tag", "delete_table_branch"})
+_WITH_FILES: Final = frozenset(
+    {"clone_table", "create_table_tag", "update_table_tag", "delete_table_tag", "delete_table_branch"}
+)
 """The changes that `change` makes, and not `commit`."""
 _FAILURES: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL})
 """Codes of failures, which leave the outcome of a change unknown unless they say that nothing was done."""

@@ -56,6 +56,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "register_table": _Route("POST", "/v1/table/{id}/register"),
     "drop_table": _Route("POST", "/v1/table/{id}/drop"),
     "undrop_table": _Route("POST", "/v1/table/{id}/undrop"),
+    "clone_table": _Route("POST", "/v1/table/{id}/clone"),
     "rename_table": _Route("POST", "/v1/table/{id}/rename"),
     "batch_delete_table_versions": _Route("POST", "/v1/table/{id}/version/delete"),
     "list_table_versions": _Route("POST", "/v1/table/{id}/version/list", in_query=True),

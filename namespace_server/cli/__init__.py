@@ -80,6 +80,7 @@ _CATALOG: tuple[Run, ...] = (
     changes.create,
     changes.register,
     changes.drop,
+    changes.clone,
     changes.rename,
 )
 _KEPT: tuple[Run, ...] = (

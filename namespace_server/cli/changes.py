@@ -143,6 +143,20 @@ def rename(
     say(context, f"{table}: is {new_name}", name=new_name)
 
 
+def clone(
+    context: typer.Context,
+    table: Table,
+    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="The whole name of the clone: sales.orders.")],
+    version: Version = None,
+    tag: Annotated[str | None, typer.Option(help="A tag of the version of the table.")] = None,
+    message: Message = None,
+) -> None:
+    """Make a table that begins with a version of another one and refers to its files: nothing is copied."""
+    with connected(context) as catalog:
+        first = catalog.clone(table, new_name, version=version, tag=tag, message=message)
+    say(context, f"{new_name}: begins with version {first} of {table}", name=new_name, version=first)
+
+
 @tag_commands.command("list")
 @catalog_command
 def list_tags(context: typer.Context, table: Table) -> None:

@@ -178,6 +178,18 @@ def test_rename(shop: Shop, people: pa.Table) -> None:
     assert shop.parsed("show", shop.name("u"))["rows"] == 3
 
 
+def test_clone(shop: Shop, people: pa.Table) -> None:
+    name = shop.make("t", people)
+    with shop.catalog() as catalog:
+        catalog.append("t", people)
+    assert shop("clone", name, shop.name("u"), "--version", "1") == (
+        f"{shop.name('u')}: begins with version 1 of {name}\n"
+    )
+    assert shop.parsed("show", shop.name("u"))["rows"] == 3
+    assert shop.parsed("clone", name, shop.name("v"))["version"] == 2
+    assert "expected one of them" in shop.refused("clone", name, shop.name("w"), "--version", "1", "--tag", "a")
+
+
 def test_tags(shop: Shop, people: pa.Table) -> None:
     name = shop.make("t", people)
     with shop.catalog() as catalog, catalog.begin() as tx:

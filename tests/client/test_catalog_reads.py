@@ -295,6 +295,44 @@ class TestChanges:
         with pytest.raises(InvalidCall, match="cannot be moved to the root"):
             catalog.rename("n.u", ("u",))
 
+    def test_a_clone_begins_with_a_version_and_goes_on_by_itself(self, scene: Scene) -> None:
+        scene.make("t", 1)
+        catalog = scene.catalog
+        catalog.create_tag("t", "good")
+        catalog.append("t", rows(2))
+        catalog.create_namespace("n")
+        assert catalog.clone("t", "n.newest", message="for an experiment") == 2
+        assert catalog.clone("t", "first", version=1) == 1
+        assert catalog.clone("t", "tagged", tag="good") == 1
+        assert catalog.history(limit=3)[-1].batches[0].message == "for an experiment"
+        catalog.append("n.newest", rows(3))
+        catalog.delete("t", "id = 1")
+        assert ids(catalog.read("n.newest")) == [1, 2, 3]
+        assert ids(catalog.read("first")) == ids(catalog.read("tagged")) == [1]
+        catalog.drop("t", purge=True)
+        assert ids(catalog.read("n.newest", version=2)) == [1, 2]
+
+    def test_clones_that_are_refused(self, scene: Scene) -> None:
+        scene.make("t", 1)
+        catalog = scene.catalog
+        catalog.clone("t", "u")
+        with pytest.raises(AlreadyExists) as taken:
+            catalog.clone("t", "u")
+        assert taken.value.code == 5
+        with pytest.raises(InvalidCall, match="expected one of them"):
+            catalog.clone("t", "v", version=1, tag="good")
+        absent: list[tuple[int, Callable[[], int]]] = [
+            (1, lambda: catalog.clone("t", "nowhere.v")),
+            (4, lambda: catalog.clone("s", "v")),
+            (8, lambda: catalog.clone("t", "v", tag="none")),
+            (11, lambda: catalog.clone("t", "v", version=7)),
+        ]
+        for code, clone in absent:
+            with pytest.raises(NotFound) as missing:
+                clone()
+            assert missing.value.code == code
+        assert [name[-1] for name in catalog.tables()] == ["t", "u"]
+
     def test_tags(self, scene: Scene) -> None:
         scene.make("t", 1)
         catalog = scene.catalog
