@@ -103,8 +103,13 @@ class ShownAsTable(ABC):
     def _title(self) -> str:
         return ""
 
+    def table_parts(self) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
+        """Headers, rows and title: what it is shown as, on a terminal, as text and in a notebook."""
+        return self._headers(), self._rows(), self._title()
+
     def __repr__(self) -> str:
-        return text_table(self._headers(), self._rows())
+        headers, rows, _ = self.table_parts()
+        return text_table(headers, rows)
 
     def _repr_html_(self) -> str:
-        return html_table(self._headers(), self._rows(), self._title())
+        return html_table(*self.table_parts())

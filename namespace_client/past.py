@@ -150,18 +150,23 @@ class CatalogPast(CatalogGrants):
     ) -> CatalogDiff:
         """What differs between two catalog versions: tables, their versions, rows and columns.
 
-        The cost follows from what changed between them.
+        The cost follows from what changed between them. Only where events do not tell that, since they are not kept or
+        a writer had no catalog server, the lists of all tables are compared: differences of properties alone are not
+        found then.
 
         Args:
             before: The earlier version.
             after: The later version.
             skip: How many of the tables that may differ are left out at the beginning: the `next` of a page before.
             limit: How many of them are described, all if None.
-            within: How many versions may be between the two, any number if None.
+            within: How many events are read between the two at most, and how many tables are listed where events do
+                not tell all; any number if None.
 
         Raises:
-            InvalidCall: `before` is later than `after`, or there are more versions between them than `within`.
-            EventsGone: The versions between them are not kept.
+            InvalidCall: `before` is later than `after`; or there are more than `within` versions between them, and
+                more tables.
+            EventsGone: The versions between them are not kept, and there are more than `within` tables.
+            NotFound: One of the two versions is not kept.
             CatalogUnreachable: The catalog did not respond.
         """
         for name, value in (("before", before), ("after", after), ("skip", skip)):
@@ -169,11 +174,20 @@ class CatalogPast(CatalogGrants):
         return compare(self.access, before, after, skip=skip, limit=limit, within=within)
 
     def row_diff(
-        self, table: AnyName, before: int, after: int, *, old_name: AnyName | None = None, limit: int = 20
+        self,
+        table: AnyName,
+        before: int,
+        after: int,
+        *,
+        old_name: AnyName | None = None,
+        limit: int = 20,
+        compared: int = 5_000,
     ) -> RowDiff:
-        """Rows of a table that only one of two catalog versions has: a sample, among the last 200 rows of each.
+        """Rows of a table that only one of two catalog versions has: how many, and the first of them.
 
-        The catalog reads the rows: this process needs no access to storage.
+        It is exact: files that both have hold the same rows, and of the others values are compared. Rows that were only
+        added, or only removed, are counted, however many they are. The catalog reads the rows: this process needs no
+        access to storage.
 
         Args:
             table: Name of the table in the later version.
@@ -181,18 +195,22 @@ class CatalogPast(CatalogGrants):
             after: The later one.
             old_name: Its name in the earlier version, if it is another one.
             limit: How many rows of each version are given at most.
+            compared: How many rows of each version are read at most, where values have to be compared. If there are
+                more, the result says that they were not.
 
         Raises:
-            NotFound: There is no such table in one of the versions.
+            NotFound: There is no such table in one of the versions, or it has no version there.
             CommitRejected: The catalog refused the read.
             CatalogUnreachable: The catalog did not respond.
         """
         from namespace_client.row_differences import compare_rows
 
-        for name, value in (("before", before), ("after", after)):
+        for name, value in (("before", before), ("after", after), ("compared", compared)):
             require_count(name, value)
         old_id = None if old_name is None else self._path(old_name)
-        return compare_rows(self.access, self._path(table), before, after, old_id=old_id, limit=limit)
+        return compare_rows(
+            self.access, self._path(table), before, after, old_id=old_id, limit=limit, compared=compared
+        )
 
     def event(self, version: int) -> CatalogEvent:
         """What a catalog version did: its batches, and the versions of tables before and after.

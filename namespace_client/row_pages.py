@@ -186,15 +186,24 @@ def row_page(access: CatalogAccess, table_id: TableId, catalog_version: int, que
     request |= _search(access, table_id, catalog_version, query)
     found = access.query(table_id, request, at=catalog_version, most=MOST_BYTES).read_all()
     seconds = time.perf_counter() - begun
+    is_search = query.text is not None or query.like is not None
+    described = tuple(_column(field, can_sort=not is_search) for field in found.schema if field.name != _ROW_ID)
+    more = after + limit if found.num_rows > limit else None
+    rows = shown_rows(found.slice(0, limit))
+    return RowPage(Name(table_id), catalog_version, query, described, names, rows, more, seconds)
+
+
+def shown_rows(found: pa.Table) -> tuple[PageRow, ...]:
+    """Rows as they are shown. The column `_rowid`, if there is one, has their ids."""
     ids = found.column(_ROW_ID).to_pylist() if _ROW_ID in found.column_names else [None] * found.num_rows
     shown = found.select([name for name in found.column_names if name != _ROW_ID])
-    columns_shown = zip(shown.schema, shown.columns, strict=True)
-    cells = [list(map(_cell_maker(field), column.slice(0, limit))) for field, column in columns_shown]
-    rows = tuple(PageRow(row, tuple(values)) for row, *values in zip(ids, *cells, strict=False))[:limit]
-    is_search = query.text is not None or query.like is not None
-    described = tuple(_column(field, can_sort=not is_search) for field in shown.schema)
-    more = after + limit if found.num_rows > limit else None
-    return RowPage(Name(table_id), catalog_version, query, described, names, rows, more, seconds)
+    cells = [list(map(_cell_maker(field), column)) for field, column in zip(shown.schema, shown.columns, strict=True)]
+    return tuple(PageRow(row, tuple(values)) for row, *values in zip(ids, *cells, strict=True))
+
+
+def shown_columns(schema: pa.Schema) -> tuple[RowColumn, ...]:
+    """Columns as they are shown, by which rows are not ordered."""
+    return tuple(_column(field, can_sort=False) for field in schema)
 
 
 def column_path(name: str) -> str:

@@ -17,7 +17,7 @@ WITHIN: Final = 5_000
 
 
 def show(visit: Visit) -> Shown:
-    """The tables that differ: one request for 500 versions between, and two for each table."""
+    """The tables that differ: one request for 500 versions between, and two to four for each table."""
     after = visit.number("after")
     after = visit.version if after is None else after
     before = visit.number("before")
@@ -27,7 +27,7 @@ def show(visit: Visit) -> Shown:
 
 
 def show_rows(visit: Visit) -> Shown:
-    """Rows of a table that only one of two versions has: six requests."""
+    """Rows of a table that only one of two versions has: four requests, and those for the rows that are read."""
     table = tuple(visit.path["table"].split(DELIMITER))
     before, after = visit.number("before"), visit.number("after")
     if before is None or after is None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -17,17 +16,26 @@ from lance_core.amounts import counted
 from namespace_server.cli.command import ExitStatus, refusal
 from namespace_server.cli.connection import connected
 from namespace_server.cli.options import parse_point
-from namespace_server.cli.output import print_json, print_lines, print_table, shown_moment
+from namespace_server.cli.output import print_json, print_shown, print_table, shown_moment
 from namespace_server.cli.progress import ProgressLine
+from namespace_server.cli.row_output import json_rows
 
 if TYPE_CHECKING:
-    from namespace_client import Catalog, CatalogBatch, CatalogChange, CatalogVersion
-    from namespace_server.cli.comparison import CatalogComparison, TableComparison
+    from namespace_client import (
+        Catalog,
+        CatalogBatch,
+        CatalogChange,
+        CatalogDiff,
+        CatalogVersion,
+        Name,
+        RowDiff,
+        TableDifference,
+    )
 
 Deltas = dict[int, int]
 _READERS: Final = 8
-_WIDEST: Final = 160
-"""Columns of a row that is shown by `diff`, if it is not a terminal. JSON has it in whole."""
+_COMPARED: Final = 1_000_000
+"""Rows of a table whose values `diff` compares at most, on either side."""
 _SHOWN: Final = 3
 """Changes of a batch that are shown in a line."""
 
@@ -254,57 +262,52 @@ def diff(
     ] = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 if there are differences.")] = False,
 ) -> None:
-    """Compare two versions of a catalog: tables that came, went, were renamed or changed, their schemas and rows.
+    """Compare two versions of a catalog: tables that came, went, were renamed or changed, their columns and rows.
 
-    Only the manifests of changed tables are read. With --rows also the rows of the files that only one of both
-    versions has: a million of a table at most.
+    What is read follows from what changed between them. With --rows also the rows of the files that only one of both
+    versions has, by the catalog: where values have to be compared, a million of a table at most.
     """
-    from namespace_server.cli.comparison import compare_catalogs
-
     with connected(context) as catalog, ProgressLine() as progress:
-        end = catalog.access.state().version if after is None else parse_point(after)
-        found = compare_catalogs(catalog.at(parse_point(before)), catalog.at(end), rows or 0, progress)
+        first = catalog.at(parse_point(before)).version
+        last = catalog.access.state().version if after is None else catalog.at(parse_point(after)).version
+        found = catalog.diff(first, last)
+        compared = _row_diffs(catalog, found, rows, progress) if rows else {}
     if context.obj.as_json:
-        print_json(found.as_json())
+        print_json({"before": first, "after": last, "tables": [_table_json(each, compared) for each in found.tables]})
     else:
-        _print_comparison(found)
+        print_shown(found, numbers=("rows",))
+        for each in compared.values():
+            typer.echo()
+            print_shown(each)
+        if not found.tables:
+            typer.echo("no differences")
     if exit_code and found.tables:
         raise typer.Exit(ExitStatus.FOUND)
 
 
-_MARKS: Final = {"added": ("+", "green"), "dropped": ("-", "red"), "renamed": (">", "blue"), "changed": ("~", "yellow")}
+def _row_diffs(catalog: Catalog, found: CatalogDiff, limit: int, progress: ProgressLine) -> dict[Name, RowDiff]:
+    """The differences in rows of the tables that have other versions, by their names in the later one."""
+    changed = [each for each in found.tables if each.before and each.after and each.before != each.after]
+    compared = {}
+    for place, each in enumerate(changed):
+        progress("compare", place, len(changed))
+        compared[each.name] = catalog.row_diff(
+            each.name, found.before, found.after, old_name=each.old_name, limit=limit, compared=_COMPARED
+        )
+    return compared
 
 
-def _print_comparison(found: CatalogComparison) -> None:
-    lines: list[tuple[str, str]] = [(f"catalog version {found.before} to {found.after}", "bold")]
-    for table in found.tables:
-        mark, style = _MARKS[table.kind]
-        lines.append((f"{mark} {table.described()}", style))
-        lines += _schema_lines(table)
-        lines += _row_lines(table)
-    print_lines(lines if found.tables else [*lines, ("no differences", "")])
+def _table_json(table: TableDifference, compared: Mapping[Name, RowDiff]) -> dict[str, Any]:
+    names = {"name": str(table.name), "old_name": None if table.old_name is None else str(table.old_name)}
+    rows = compared.get(table.name) if table.before and table.after else None
+    return asdict(table) | names | ({} if rows is None else {"row_changes": _row_json(rows)})
 
 
-def _schema_lines(table: TableComparison) -> Iterator[tuple[str, str]]:
-    for name, was, now in table.columns:
-        if was is None:
-            yield f"    + column {name}: {now}", "green"
-        elif now is None:
-            yield f"    - column {name}: {was}", "red"
-        else:
-            yield f"    ~ column {name}: {was}, now {now}", "yellow"
-
-
-def _row_lines(table: TableComparison) -> Iterator[tuple[str, str]]:
-    sample = table.sample
-    if sample is None:
-        return
-    if sample.note:
-        yield f"    {sample.note}", ""
-        return
-    widest = shutil.get_terminal_size((_WIDEST, 0)).columns
-    yield f"    rows: {sample.num_added:,} added, {sample.num_removed:,} removed", ""
-    for mark, style, texts in (("-", "red", sample.removed), ("+", "green", sample.added)):
-        for text in texts:
-            line = f"    {mark} {text}"
-            yield line if len(line) <= widest else f"{line[: widest - 1]}…", style
+def _row_json(rows: RowDiff) -> dict[str, Any]:
+    return {
+        "added": rows.num_added,
+        "removed": rows.num_removed,
+        "sample_added": json_rows(rows.added_rows),
+        "sample_removed": json_rows(rows.removed_rows),
+        "note": rows.not_compared,
+    }

@@ -11,9 +11,12 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import typer
+
+if TYPE_CHECKING:
+    from namespace_client.display import ShownAsTable
 
 
 def print_json(value: object) -> None:
@@ -74,6 +77,13 @@ def print_table(
             for heading, cell, width in zip(headings, line, widths, strict=True)
         )
         typer.echo("  ".join(cells).rstrip())
+
+
+def print_shown(shown: ShownAsTable, *, numbers: Sequence[str] = ()) -> None:
+    """Print a result of the client as a table, below its title."""
+    headings, rows, title = shown.table_parts()
+    typer.echo(title)
+    print_table(headings, rows, numbers=numbers)
 
 
 def _print_rich(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
-from namespace_server.cli import comparison
-from namespace_server.cli.comparison import compare_rows
+from namespace_server.cli import history
 from tests.cli.commands import invoke
 from tests.cli.conftest import Shop
 
@@ -63,12 +63,16 @@ class TestDiff:
         kinds = {name.rpartition(".")[2]: each["kind"] for name, each in found.items()}
         assert kinds == {"came": "added", "goes": "dropped", "moved": "renamed", "grows": "changed"}
         grows = found[shop.name("grows")]
-        assert (grows["rows"], grows["columns"]) == ([2, 3], [{"name": "twice", "before": None, "after": "int64"}])
-        text = shop("diff", before)
-        assert f"+ {shop.name('came')}: 1 row" in text
-        assert f"> {shop.name('moves')} is {shop.name('moved')}" in text
-        assert "2 rows, now 3 (+1)" in text
-        assert "    + column twice: int64" in text
+        assert (grows["before"], grows["after"], grows["rows"]) == (1, 3, 1)
+        assert grows["columns"] == [{"name": "twice", "before": None, "after": "int64"}]
+        lines = [line.split() for line in shop("diff", before).splitlines()]
+        assert lines[:2] == [
+            ["catalog", "versions", before, "and", str(shop.version())],
+            ["table", "version", "rows", "columns"],
+        ]
+        assert ["added", shop.name("came"), "none", "→", "1", "+1"] in lines
+        assert ["renamed", shop.name("moves"), "is", shop.name("moved"), "1", "→", "1", "+0"] in lines
+        assert ["changed", shop.name("grows"), "1", "→", "3", "+1", "twice:", "none", "→", "int64"] in lines
 
     def test_rows(self, shop: Shop) -> None:
         name = shop.make("t", pa.table({"id": range(100), "word": ["w"] * 100}))
@@ -82,7 +86,9 @@ class TestDiff:
         assert (told["added"], told["removed"], told["note"]) == (2, 2, None)
         assert {row["id"] for row in told["sample_removed"]} == {7, 9}
         assert {"id": 9, "word": "new"} in told["sample_added"]
-        assert '    + {"id": 100, "word": "w"}' in shop("diff", before, "--rows", "5").splitlines()
+        lines = [line.split() for line in shop("diff", before, "--rows", "5").splitlines()]
+        assert [f"{name}:", *["100", "rows,", "now", "100;", "2", "added,", "2", "removed"]] in lines
+        assert ["+", "100", "w"] in lines
         assert len(shop.parsed("diff", before, "--rows", "1")["tables"][0]["row_changes"]["sample_added"]) == 1
         assert found["name"] == name
 
@@ -98,14 +104,15 @@ class TestDiff:
         assert found["name"] == name
         assert (found["row_changes"]["added"], found["row_changes"]["removed"]) == (0, 0)
 
-    def test_too_many_rows_are_not_compared(self, shop: Shop, monkeypatch: object) -> None:
+    def test_too_many_rows_are_not_compared(self, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
         shop.make("t", rows(1, 2, 3))
+        before = str(shop.version())
         with shop.catalog() as catalog:
-            with catalog.begin() as tx:
-                tx.append("t", rows(*range(9)))
-            old, new = catalog.dataset("t", version=1), catalog.dataset("t")
-        monkeypatch.setattr(comparison, "MOST_ROWS", 8)  # type: ignore[attr-defined]
-        assert compare_rows(old, new, 1).note == "rows are not compared: 9 are in changed files, of at most 8"
+            catalog.overwrite("t", rows(*range(9)))
+        monkeypatch.setattr(history, "_COMPARED", 8)
+        [found] = shop.parsed("diff", before, "--rows", "1")["tables"]
+        assert found["row_changes"]["note"] == "rows are not compared: 9 may differ, of at most 8"
+        assert "9 may differ, of at most 8" in shop("diff", before, "--rows", "1")
 
     def test_the_status_tells_of_differences_where_that_is_wanted(self, shop: Shop) -> None:
         before = str(shop.version())

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lance.namespace import DirectoryNamespace as StockNamespace
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 
-from namespace_client import InvalidCall, NotFound
+from namespace_client import Catalog, CatalogDiff, EventsGone, InvalidCall, NotFound
 from namespace_client.health import Garbage, read_health, seconds
 from tests.client.scene import Scene
+from tests.directory.gc.collecting import collect, let_pass
+from tests.directory.gc.test_collect_history import flips
+from tests.directory.tables import Ground
 
 over_http = pytest.mark.parametrize("scene", ["http"], indirect=True)
 
@@ -108,10 +114,73 @@ def test_a_diff_comes_in_pages_and_is_bounded(scene: Scene, start: int) -> None:
     second = scene.catalog.diff(start, made, limit=1, skip=1)
     assert ([str(each.name) for each in second.tables], second.next) == ([f"{scene.namespace}.b"], None)
     assert first.num_candidates == 2
-    with pytest.raises(InvalidCall, match="at most 1 catalog versions"):
-        scene.catalog.diff(start, made, within=1)
     with pytest.raises(InvalidCall, match="an earlier version and a later one"):
         scene.catalog.diff(made, start)
+
+
+def kinds(diff: CatalogDiff) -> dict[str, str]:
+    return {each.name[-1]: each.kind for each in diff.tables}
+
+
+@pytest.fixture
+def past(local: Scene) -> tuple[int, int]:
+    """Two catalog versions with all kinds of differences between."""
+    catalog = local.catalog
+    for name in ("goes", "moves", "stays", "grows"):
+        catalog.create(name, pa.table({"id": [1, 2]}))
+    before = head(local)
+    catalog.drop("goes")
+    catalog.rename("moves", "moved")
+    catalog.create("came", pa.table({"id": [1]}))
+    catalog.append("grows", pa.table({"id": [3]}))
+    catalog.delete("grows", "id = 1")
+    return before, head(local)
+
+
+DIFFERENT = {"goes": "dropped", "moved": "renamed", "came": "added", "grows": "changed"}
+
+
+def test_where_events_are_gone_the_lists_of_tables_tell_the_same(
+    local: Scene, past: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = local.catalog.diff(*past)
+    assert kinds(told) == DIFFERENT
+    assert {each.name[-1]: each.rows for each in told.tables} == {"goes": -2, "moved": 0, "came": 1, "grows": 0}
+    assert local.catalog.diff(*past, within=4) == told  # more versions than events are read for, and few tables
+    with pytest.raises(InvalidCall, match="at most 3 catalog versions between them, found 5"):
+        local.catalog.diff(*past, within=3)
+    for name in ("more", "and more"):
+        local.catalog.create(name, pa.table({"id": [1]}))
+    later = head(local)
+    for version in (*past, later):
+        local.catalog.pin(f"kept-{version}", version)
+    ground = Ground(Path(local.target))
+    flips(ground, 120)
+    let_pass(ground)
+    collect(ground)
+    with Catalog.connect(local.target, namespace=["ml"]) as catalog:
+        with pytest.raises(EventsGone):
+            list(catalog.events(since=past[0]))
+        assert catalog.diff(*past) == told
+        assert catalog.diff(*past, within=5) == told
+        with pytest.raises(EventsGone):
+            catalog.diff(past[1], later, within=5)
+        assert set(kinds(catalog.diff(0, past[1])).values()) == {"added"}
+
+
+def test_versions_of_writers_without_a_server_are_compared_by_the_lists(tmp_path: Path) -> None:
+    stock = StockNamespace(root=str(tmp_path / "stock"), dir_listing_enabled="false")
+    stock.create_namespace(CreateNamespaceRequest(id=["g"]))
+    with Catalog.connect(str(tmp_path / "stock")) as catalog:
+        before = catalog.access.state().version
+        for name in ("a", "b"):
+            stock.declare_table(DeclareTableRequest(id=["g", name]))
+        after = catalog.access.state().version
+        assert [event.kind for event in catalog.events(since=before)] == ["unmanaged"] * (after - before)
+        whole = catalog.diff(before, after)
+        assert (kinds(whole), whole.unknown) == ({"a": "added", "b": "added"}, ())
+        cut = catalog.diff(before, after, within=after - before - 1) if after - before > 2 else None
+        assert cut is None or cut.unknown
 
 
 def test_tables_of_a_namespace_that_came_back_are_in_a_diff(scene: Scene, start: int) -> None:
@@ -134,7 +203,7 @@ def test_rows_that_only_one_version_has(scene: Scene, start: int) -> None:
     diff = scene.catalog.row_diff("a", made, head(scene))
     assert [[str(cell) for cell in row.cells] for row in diff.removed] == [["2", "y"]]
     assert [str(row.cells[0]) for row in diff.added] == ["9"]
-    assert (diff.num_before, diff.num_after, diff.is_whole) == (2, 2, True)
+    assert (diff.num_before, diff.num_after, diff.num_removed, diff.num_added) == (2, 2, 1, 1)
     assert repr(diff).splitlines()[1].split() == ["-", "2", "y"]
     with pytest.raises(NotFound):
         scene.catalog.row_diff("a", start, made)

@@ -28,7 +28,7 @@ PAGES = {
     "/log/5": 1,
     "/diff": 4,
     "/diff?before=1&after=6": 15,
-    "/diff/shop%24orders?before=3&after=6": 6,
+    "/diff/shop%24orders?before=3&after=6": 8,
     "/events": 3,  # the third one of more versions
     "/events/after/2": 1,
     "/refused": 1,

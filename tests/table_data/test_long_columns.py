@@ -16,7 +16,6 @@ import pytest
 
 from lance_core.data import FEW_ROWS
 from namespace_client import Catalog
-from namespace_server.cli.comparison import compare_rows
 from spark_catalog.graph_writes.version_rows import VersionRows
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.reading import read_split
@@ -101,8 +100,8 @@ def test_a_query(root: str) -> None:
 
 def test_a_comparison(root: str) -> None:
     with Catalog.connect(root) as catalog:
-        found = compare_rows(catalog.dataset("t", version=1), catalog.dataset("t"), 3)
-    assert (found.num_added, found.num_removed, found.added[0]) == (150, 0, '{"id": 150}')
+        found = catalog.row_diff("t", 1, catalog.access.state().version, limit=3)
+    assert (found.num_added, found.num_removed, found.added_rows["id"].to_pylist()) == (150, 0, [150, 151, 152])
 
 
 READS: dict[str, Callable[[PinnedTable], Iterator[pa.RecordBatch]]] = {
