@@ -135,8 +135,8 @@ def compare_rows(
     """
     require_count("limit", limit)
     require_count("compared", compared)
-    old = _Side.found(access, table_id if old_id is None else old_id, before)
-    new = _Side.found(access, table_id, after)
+    old = _ComparedVersion.found(access, table_id if old_id is None else old_id, before)
+    new = _ComparedVersion.found(access, table_id, after)
     most_bytes = max(MOST_BYTES, compared * _BYTES)
     columns = [name for name in new.schema.names if name in old.schema.names]
     num_removed, num_added, reason = None, None, None
@@ -196,7 +196,7 @@ class _Places:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _ComparedVersion:
     """A version of the table: its schema and its fragments, in the order in which a scan reads their rows."""
 
     access: CatalogAccess
@@ -206,7 +206,7 @@ class _Side:
     fragments: tuple[FragmentOverview, ...]
 
     @classmethod
-    def found(cls, access: CatalogAccess, table_id: TableId, at: int) -> _Side:
+    def found(cls, access: CatalogAccess, table_id: TableId, at: int) -> _ComparedVersion:
         """That of a catalog version: a request for the schema, and one for each 1,000 fragments."""
         fragments: list[FragmentOverview] = []
         after: str | None = None
@@ -266,7 +266,7 @@ class _Side:
         return pa.schema([self.schema.field(name) for name in columns]).empty_table()
 
 
-def _differing(old: _Side, new: _Side, columns: Sequence[str]) -> tuple[_Places, _Places]:
+def _differing(old: _ComparedVersion, new: _ComparedVersion, columns: Sequence[str]) -> tuple[_Places, _Places]:
     """Rows of both versions beyond which they have the same ones."""
     if not columns:
         raise _NotCompared("the versions have no column in common")
