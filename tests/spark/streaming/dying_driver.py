@@ -101,7 +101,7 @@ def drive(order: dict[str, Any], log: int) -> None:
     opened = table_changes.open_store
     table_changes.open_store = lambda *given, **options: WatchedStore(opened(*given, **options), death)  # type: ignore[assignment]
     death.watch(HttpBackend, "ask")
-    death.watch(HttpBackend, "send", "batch")
+    death.watch(HttpBackend, "send")
     death.watch(PinnedTable, "open", "open")
     death.watch(LanceFileSession, "delete_file", "discard")
     for job in ("collect", "toArrow"):

@@ -24,7 +24,7 @@ from tests.spark.streaming.dying_driver import load
 pytestmark = pytest.mark.long
 
 DRIVERS = Path(__file__).with_name("dying_driver.py")
-BATCH = "batch"
+BATCH = "batch_commit_tables"
 
 
 class Drivers:
