@@ -117,7 +117,7 @@ def session_policy(partition: str, bucket: str, path: str, permission: str, *, s
             "Effect": "Allow",
             "Action": "s3:ListBucket",
             "Resource": place,
-            "Condition": {"StringLike": {"s3:prefix": [below, f"{below}/*"]}},
+            "Condition": {"StringLike": {"s3:prefix": f"{below}/*"}},  # without the slash also names that go on
         },
         {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": place},
     ]

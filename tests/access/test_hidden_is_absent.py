@@ -266,6 +266,26 @@ class TestThePast:
         finally:
             put_rows(team.root, [], remove=[granted("catalog", "", "ann", "create").object_id])
 
+    def test_grants_of_others_on_what_had_the_name_before(self, team: Team) -> None:
+        """Who has a new namespace of an old name does not learn who had which table in the old one."""
+        admin, ann = team.caller(ADMIN), team.caller("ann")
+        assert admin.post("/v1/namespace/reused/create").status_code == 200
+        put_rows(team.root, [granted("namespace", "reused", "carl", "own")])
+        assert team.caller("carl").post("/v1/table/reused$kept/create", ROWS).status_code == 200
+        then = {"x-lance-catalog-version": admin.get("/v1/catalog").headers["x-lance-catalog-version"]}
+        assert team.caller("carl").post("/v1/namespace/reused/drop", {"behavior": "Cascade"}).status_code == 200
+        put_rows(team.root, [granted("catalog", "", "ann", "create")])
+        try:
+            assert ann.post("/v1/namespace/reused/create").status_code == 200
+        finally:
+            put_rows(team.root, [], remove=[granted("catalog", "", "ann", "create").object_id])
+        for on in ({"namespace": ["reused"]}, {"table": ["reused", "kept"]}):
+            question = {"privilege": "read", "on": on, "principal": "carl"}
+            assert ann.post("/v1/catalog/can", question).json()["allowed"] is False
+            refused = ann.post("/v1/catalog/can", question, then)
+            assert (refused.status_code, refused.json()["code"]) == (403, 15), refused.text
+            assert admin.post("/v1/catalog/can", question, then).json()["allowed"] is True
+
     def test_grants_that_were_revoked(self, team: Team, bob: Caller) -> None:
         admin = team.caller(ADMIN)
         change = {"on": {"table": ["a", HIDDEN]}, "to": {"role": "everyone"}}

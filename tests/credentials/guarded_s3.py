@@ -90,7 +90,8 @@ def policy_allows(policy: str, action: str, resource: str, prefix: str | None = 
         if statement["Effect"] == "Deny":
             return False
         wanted = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
-        allowed |= wanted is None or any(_matches(pattern, prefix or "") for pattern in wanted)
+        patterns = [wanted] if isinstance(wanted, str) else wanted
+        allowed |= patterns is None or any(_matches(pattern, prefix or "") for pattern in patterns)
     return allowed
 
 

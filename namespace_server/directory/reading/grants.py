@@ -81,16 +81,17 @@ def check_privilege(context: ReadContext, request: Request) -> Body:
     """Ours: whether somebody has a privilege on an object, and by which grant.
 
     Raises PermissionDeniedError (15) for a caller that asks about another one, and may not grant on the object. What
-    is there is not looked at: the answer is the same for what is hidden.
+    is there is not looked at: the answer is the same for what is hidden. To ask about others at an earlier version
+    needs `grant` from then on: the object that has the name now is perhaps not the one that had it.
     """
     privilege, (kind, on) = grant_requests.privilege(request), grant_requests.granted_object(request)
     asked, caller = grant_requests.asked_subject(request), _caller(context)
-    policy = context.snapshot.policy
+    policy, version = context.snapshot.policy, context.snapshot.version
     if policy is None:
         return {"allowed": True, "reason": _NOT_IN_FORCE, "in_force": False}
     if asked is None:
         asked = caller
-    elif context.sight is not None and asked != caller and not context.sight.allows(Privilege.GRANT, on):
+    elif context.sight is not None and asked != caller and not context.sight.allowed_at(Privilege.GRANT, on, version):
         reason = context.sight.policy.judge(caller, Privilege.GRANT, on).reason
         raise with_authorizations(
             PermissionDeniedError(
