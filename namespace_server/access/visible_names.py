@@ -23,7 +23,7 @@ class MergedNames:
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: Sequence[SortedNames]) -> None:
+    def __init__(self, parts: Sequence[SortedNames | MergedNames]) -> None:
         self._parts = parts
 
     def __contains__(self, name: object) -> bool:
@@ -33,7 +33,7 @@ class MergedNames:
         return _once(map(iter, self._parts))
 
     def __bool__(self) -> bool:
-        return any(map(len, self._parts))
+        return any(map(bool, self._parts))
 
     def after(self, name: str) -> Iterator[str]:
         """The names that follow `name`."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,11 +13,18 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
+from namespace_server.access.grants import AccessEntry
+from namespace_server.access.policy import AccessPolicy
+from namespace_server.access.subjects import Subject
+from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.reading import sight
 from namespace_server.rest.routers import ROUTES
 from tests.access.conftest import Team
 from tests.access.granting import ADMIN, Caller, granted, put_rows
 from tests.data.arrow import stream
+from tests.directory.flipping import flip
+from tests.directory.tables import Ground
 from tests.rest.test_openapi import OPERATIONS, SPEC
 
 ROWS = stream(pa.table({"x": [1, 2, 3]}))
@@ -377,3 +386,45 @@ class TestTheWholeCatalog:
         assert team.http.get("/health/ready").status_code == 200
         assert ann.get("/v1/catalog").status_code == 200
         assert team.http.get("/v1/catalog").status_code == 401
+
+
+class TestAPageOfAnEarlierVersion:
+    """Who sees few tables of many has no page for which the others are looked at, also under names of then."""
+
+    @pytest.fixture
+    def ground(self, tmp_path: Path) -> Iterator[Ground]:
+        """In `a` bob sees six of two thousand tables today."""
+        ground = Ground(tmp_path / "root")
+        for name in ("a", "b"):
+            ground.make_namespace(name)
+        ground.batch(*({"declare_table": {"id": ["a", f"t{number:04}"]}} for number in range(2_000)))
+        seen = (granted("table", f"a$t{number:04}", "bob", "see") for number in (500, 501, 502, 1200, 1998, 1999))
+        flip(ground.catalog.table, changes_of([AccessEntry(), *seen]))
+        yield ground
+        ground.namespace.close()
+
+    def names(self, ground: Ground, version: int, **page: Any) -> Any:
+        request = {"id": ["a"], **page}
+        return ground.namespace.read("list_tables", request, at=version, subject=Subject("bob")).body
+
+    @pytest.mark.parametrize("most", [10_000, 3])
+    def test_holds_what_it_held(self, ground: Ground, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sight, "_MOST_LOOKED_UP", most)
+        before = ground.catalog.snapshot().version
+        ground.call("rename_table", id=["a", "t1200"], new_table_name="another")
+        ground.call("rename_table", id=["a", "t1998"], new_namespace_id=["b"], new_table_name="t")
+        ground.call("drop_table", id=["a", "t0500"])
+        ground.call("declare_table", id=["a", "t0500"])
+        looks, find = [0], AccessPolicy._find
+
+        def counted(*arguments: Any) -> Any:
+            looks[0] += 1
+            return find(*arguments)
+
+        monkeypatch.setattr(AccessPolicy, "_find", counted)
+        first = self.names(ground, before, limit=3)
+        rest = self.names(ground, before, page_token=first["page_token"])
+        assert [*first["tables"], *rest["tables"]] == ["t0501", "t0502", "t1200", "t1998", "t1999"]
+        found: Any = ground.namespace.read("find_tables", {"text": "t"}, at=before, subject=Subject("bob")).body
+        assert [name for _, name in found["tables"]] == [*first["tables"], *rest["tables"]]
+        assert (looks[0] < 300) is (most > 3), looks

@@ -7,10 +7,11 @@ read: what may be seen is decided today.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, Literal, NoReturn, TypeVar
 
 from lance_namespace.errors import PermissionDeniedError, TableNotFoundError
 
@@ -29,6 +30,7 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import CloneTable, CommitTransaction, CreateBranch, CreateTableVersion
+from namespace_server.directory.model.persistent.name_index import NameIndex
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import Children
@@ -38,6 +40,8 @@ E = TypeVar("E", bound=Exception)
 
 _MAKE_VERSIONS: Final = frozenset({CommitTransaction.name, CreateTableVersion.name, CreateBranch.name, CloneTable.name})
 """The operations that each have a participant in the record of their batch, which tells of others by name alone."""
+_MOST_LOOKED_UP: Final = 10_000
+"""Tables that a caller sees today of which the names in an earlier version are looked up: some 30 ms."""
 _WRITES_FILES: Final = (Privilege.WRITE, Privilege.ALTER, Privilege.MAINTAIN)
 """Who has one of these on a table writes files below it."""
 
@@ -319,7 +323,11 @@ class EarlierVisibleSnapshot(VisibleSnapshot):
     is found in an earlier version by its name, and in no list.
     """
 
-    __slots__ = ()
+    __slots__ = ("_former",)
+
+    def __init__(self, base: CatalogSnapshot, sight: Sight) -> None:
+        super().__init__(base, sight)
+        self._former: Mapping[ObjectId, list[str]] | Literal["many"] | None = None
 
     def allows(self, privilege: Privilege, table_id: ObjectId) -> bool:
         """Whether the caller has a privilege on the table that has this id here."""
@@ -330,8 +338,19 @@ class EarlierVisibleSnapshot(VisibleSnapshot):
         return sight.allowed_at(privilege, table_id, self.version)
 
     def find_tables(self, words: Sequence[str], most: int) -> list[ObjectId]:
-        """The tables that may be seen whose ids have all words; all that have them are looked at."""
-        return self._index().search(words, most, wanted=self._sees)
+        """The tables that may be seen whose ids have all words; of who sees all or many, all that have them."""
+        roots, former = self._sight.policy.visible_roots(self._sight.subject), self._former_names()
+        if roots is None or former == "many":
+            return self._index().search(words, most, wanted=self._sees)
+        beside = roots.tables.edited({(*parent, name): True for parent, names in former.items() for name in names})
+        index = self._index() if roots.namespaces else NameIndex(())  # it takes seconds where there are a million
+        return index.search(
+            words,
+            most,
+            below=roots.namespaces,
+            beside=beside,
+            wanted=lambda table_id: self._holds(table_id) and self._sees(table_id),
+        )
 
     def namespace(self, namespace_id: ObjectId) -> NamespaceEntry | None:
         """The namespace, with the properties that it had if it is the one that the caller may see today."""
@@ -341,19 +360,42 @@ class EarlierVisibleSnapshot(VisibleSnapshot):
         return NamespaceEntry(namespace_id)
 
     def _children(self, namespace_id: ObjectId) -> Children | VisibleNames:  # type: ignore[override]
-        """The names directly below that may be seen; all are looked at, since they were others than today."""
-        base, sight = self._base, self._sight
+        """The names directly below that may be seen: of those to which grants lead, and that tables had of today.
+
+        Who sees all of the namespace, or many tables, has all names looked at.
+        """
+        sight = self._sight
+        spaces, tables = self._base.child_namespaces(namespace_id), self._base.child_tables(namespace_id)
 
         def shows(name: str) -> bool:
-            return sight.policy.shows(sight.subject, (*namespace_id, name))
+            return sight.policy.shows(sight.subject, (*namespace_id, name)) and name in spaces
 
         def sees(name: str) -> bool:
-            return self._sees((*namespace_id, name))
+            return self._sees((*namespace_id, name)) and name in tables
 
+        granted = sight.policy.visible_children(sight.subject, namespace_id)
+        former = "many" if granted is None else self._former_names()
+        if granted is None or former == "many":
+            return VisibleNames(_FilteredNames(spaces, shows), _FilteredNames(tables, sees))
+        had = SortedNames.from_sorted(former.get(namespace_id, []))
         return VisibleNames(
-            _FilteredNames(base.child_namespaces(namespace_id), shows),
-            _FilteredNames(base.child_tables(namespace_id), sees),
+            _FilteredNames(MergedNames(granted), shows), _FilteredNames(MergedNames([*granted, had]), sees)
         )
+
+    def _former_names(self) -> Mapping[ObjectId, list[str]] | Literal["many"]:
+        """The names that tables had here which the caller sees today, by namespace, sorted; unless they are many."""
+        if self._former is None:
+            today, found = self._sight.today, defaultdict[ObjectId, list[str]](list)
+            for count, table_id in enumerate(self._sight.view(today).all_tables()):
+                if count == _MOST_LOOKED_UP:
+                    self._former = "many"
+                    return self._former
+                table = today.table(table_id)
+                held = None if table is None else self._base.table_at(table.location)
+                if held is not None:
+                    found[held[:-1]].append(held[-1])
+            self._former = {parent: sorted(names) for parent, names in found.items()}
+        return self._former
 
 
 class _FilteredNames(MergedNames):
@@ -361,7 +403,7 @@ class _FilteredNames(MergedNames):
 
     __slots__ = ("_names", "_wanted")
 
-    def __init__(self, names: SortedNames, wanted: Callable[[str], bool]) -> None:
+    def __init__(self, names: SortedNames | MergedNames, wanted: Callable[[str], bool]) -> None:
         super().__init__([names])
         self._names = names
         self._wanted = wanted
