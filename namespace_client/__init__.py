@@ -7,7 +7,7 @@ progress            `with_progress`: how far rows are written
 ray_data            rows of Ray datasets for tables of one transaction
 torch_data          rows of several tables for PyTorch, at one catalog version
 catalog             `Catalog`: connections, transactions, retries of whole blocks
-past                what a catalog did and how its server is: history, log, refused attempts, health
+past                what a catalog did, what is in it and how its server is: history, log, refused attempts, health
 changes             changes of namespaces, tables, tags and branches outside of a transaction
 differences         what differs between two catalog versions
 row_differences     rows of a table that only one of them has
@@ -33,6 +33,7 @@ connections         the address of a catalog, and the credentials of the caller
 routes              the HTTP routes of the operations
 logins              tokens of the user by server, got by the device grant, renewed and kept
 wire                request and response types, and the exceptions for error responses
+catalog_overview    what is in a catalog, as far as it is known
 history             the versions of the catalog, and what made them
 audit               what a server has refused
 grants              who may do what: grants, grantees, objects
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from namespace_client.audit import FailedOperation, RefusedAttempt, RefusedAttempts
     from namespace_client.blobs import BlobFile
     from namespace_client.catalog import Attempt, Catalog
+    from namespace_client.catalog_overview import CatalogOverview, TableWork
     from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
     from namespace_client.differences import CatalogDiff, ColumnDifference, TableDifference
     from namespace_client.errors import (
@@ -168,6 +170,7 @@ __all__ = [
     "CatalogHistory",
     "CatalogIntent",
     "CatalogLog",
+    "CatalogOverview",
     "CatalogPin",
     "CatalogServer",
     "CatalogUnavailable",
@@ -227,6 +230,7 @@ __all__ = [
     "TableReader",
     "TableResult",
     "TableState",
+    "TableWork",
     "TagDescription",
     "TransactionDatabase",
     "TransactionMerge",
@@ -250,6 +254,8 @@ _HOMES: Final = {
     "AsyncTransaction": "namespace_client.asynchronous",
     "Attempt": "namespace_client.catalog",
     "Catalog": "namespace_client.catalog",
+    "CatalogOverview": "namespace_client.catalog_overview",
+    "TableWork": "namespace_client.catalog_overview",
     "BranchDescription": "namespace_client.descriptions",
     "IndexDescription": "namespace_client.descriptions",
     "TableDescription": "namespace_client.descriptions",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
 from namespace_client.audit import RefusedAttempt
+from namespace_client.catalog_overview import CatalogOverview
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
     AccessRefused,
@@ -453,6 +454,12 @@ class CatalogAccess:
         answer = self._backend.ask("find_tables", {"text": text, "limit": limit}, at=at)
         with self._parsing():
             return FoundTables.of(answer)
+
+    def figures(self) -> CatalogOverview:
+        """What is in the catalog; see `Catalog.figures`."""
+        answer = self._backend.ask("describe_catalog_figures", {})
+        with self._parsing():
+            return CatalogOverview.of(answer)
 
     def history(
         self, *, below: int | None = None, page: int | None = None, audited: bool = False

@@ -355,6 +355,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     event = _threaded(Catalog.event)
     maker = _threaded(Catalog.maker)
     health = _threaded(Catalog.health)
+    figures = _threaded(Catalog.figures)
     namespaces = _threaded(Catalog.namespaces)
     tables = _threaded(Catalog.tables)
     find = _threaded(Catalog.find)

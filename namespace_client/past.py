@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from namespace_client.audit import RefusedAttempts
+from namespace_client.catalog_overview import CatalogOverview
 from namespace_client.differences import CatalogDiff, compare
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
@@ -241,6 +242,20 @@ class CatalogPast(CatalogGrants):
                 if change.version == version and change.branch == branch and change.change is not None:
                     return found.version
         return None
+
+    def figures(self) -> CatalogOverview:
+        """What is in the catalog: tables, rows, bytes, versions, and the tables that are worth maintenance.
+
+        Rows and what follows from them are of the tables that are known. Each call looks at up to 256 tables whose
+        newest version is not, for some tenths of a second: so a small catalog is known at once, and of a large one more
+        with each call.
+
+        Raises:
+            AccessRefused: The caller may not see all of the catalog, or is not known.
+            CommitRejected: The catalog cannot be read.
+            CatalogUnreachable: The server did not respond.
+        """
+        return self.access.figures()
 
     def health(self) -> ServerHealth:
         """How the server is: what it holds, how fast it commits, what is behind, and what to do about it.

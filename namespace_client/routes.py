@@ -31,6 +31,7 @@ class HttpRequest(NamedTuple):
 ROUTES: Final[Mapping[str, _Route]] = {
     "who_am_i": _Route("GET", "/v1/whoami"),
     "describe_catalog": _Route("GET", "/v1/catalog"),
+    "describe_catalog_figures": _Route("GET", "/v1/catalog/figures"),
     "find_tables": _Route("GET", "/v1/catalog/tables"),
     "list_catalog_versions": _Route("GET", "/v1/catalog/versions"),
     "list_audited_versions": _Route("GET", "/v1/catalog/audit/versions"),

@@ -595,6 +595,7 @@ class Settings(BaseSettings):
                 implicit_namespaces=self.implicit_namespaces,
                 verify_data_files=self.verify_data_files,
                 sole_writer=self.fenced,
+                maintenance=self.maintenance,
             ),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from namespace_client.catalog_overview import CatalogOverview
 from namespace_client.errors import CommitRejected
 from namespace_client.health import ServerHealth
 from namespace_console.visits import Shown, Visit
@@ -15,15 +16,24 @@ WITHIN: Final = 200
 
 
 def show(visit: Visit) -> Shown:
-    """The page: four requests, whatever there is in the catalog."""
+    """The page: five requests, whatever there is in the catalog."""
     log = visit.catalog.log(LATEST, below=visit.version + 1, within=WITHIN)
-    return visit.page("home.html", "Home", log=log, health=_health(visit))
+    sees_all = visit.catalog.can("see", catalog=True).allowed  # else each visit would be an attempt that is refused
+    figures, health = (_figures(visit), _health(visit)) if sees_all else (None, None)
+    warnings = [each for told in (figures, health) if told is not None for each in told.warnings]
+    return visit.page("home.html", "Home", log=log, figures=figures, health=health, warnings=warnings)
+
+
+def _figures(visit: Visit) -> CatalogOverview | None:
+    """What is in the catalog, None where storage cannot be asked."""
+    try:
+        return visit.catalog.figures()
+    except CommitRejected:
+        return None
 
 
 def _health(visit: Visit) -> ServerHealth | None:
-    """How the server is, None for visitors who may not see all of the catalog, and where nothing is measured."""
-    if not visit.catalog.can("see", catalog=True).allowed:  # else each visit would be an attempt that is refused
-        return None
+    """How the server is, None where nothing is measured."""
     try:
         return visit.catalog.health()
     except CommitRejected:

@@ -55,6 +55,7 @@ _READ_AND_ALTER: Final = _of_table(Privilege.READ, Privilege.ALTER)  # an expres
 _MAINTAIN: Final = _of_table(Privilege.MAINTAIN)
 _REFERENCE: Final = _of_table(Privilege.REFERENCE)
 _AUDIT: Final = Requirement("granted", frozenset({Privilege.GRANT}), "catalog")  # or named in `audit_readers`
+_SEE_ALL: Final = Requirement("granted", frozenset({Privilege.SEE}), "catalog")
 _NAMES_VERSIONS: Final = _of_table(Privilege.REFERENCE, Privilege.READ)
 
 REQUIREMENTS: Final[Mapping[str, Requirement]] = {
@@ -64,7 +65,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "documentation": PUBLIC,
     "health_live": PUBLIC,
     "health_ready": PUBLIC,
-    "metrics": Requirement("granted", frozenset({Privilege.SEE}), "catalog"),  # it counts all tables
+    "metrics": _SEE_ALL,  # it counts all tables
     "who_am_i": SHOWN,
     # -- namespaces, and the names of tables
     "describe_namespace": SHOWN,
@@ -159,6 +160,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     # -- transactions, and the catalog itself
     "describe_transaction": SHOWN,
     "describe_catalog": SHOWN,
+    "describe_catalog_figures": _SEE_ALL,  # it counts all tables
     "describe_catalog_version": SHOWN,
     "list_catalog_versions": SHOWN,
     "list_catalog_events": SHOWN,

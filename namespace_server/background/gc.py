@@ -22,7 +22,7 @@ from namespace_server.background.periods import Periods
 from namespace_server.background.scheduler import JobResult
 from namespace_server.directory.gc.report import REASONS
 from namespace_server.directory.model.root_layout import GC_PERIODS
-from namespace_server.observability.observation import SILENT, Garbage, GarbageReason, GcRun, Observer
+from namespace_server.observability.observation import SILENT, GarbageCount, GarbageReason, GcRun, Observer
 from namespace_server.read_only import NEVER_READ_ONLY
 
 _log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class GarbageCollection:
         if report["refused"]:
             path, problem = next(iter(report["refused"].items()))
             _log.warning("gc: %d objects were not removed, the first is %s: %s", len(report["refused"]), path, problem)
-        young = Garbage(report["too_young"]["files"], report["too_young"]["size"])
+        young = GarbageCount(report["too_young"]["files"], report["too_young"]["size"])
         self.observer.garbage_collection(
             GcRun(report["complete"], seconds, _by_reason(report["removed"]), young, len(report["not_judged"]))
         )
@@ -133,13 +133,13 @@ class GarbageCollection:
             return None
 
 
-def _by_reason(removed: Mapping[str, Mapping[str, int]]) -> dict[GarbageReason, Garbage]:
+def _by_reason(removed: Mapping[str, Mapping[str, int]]) -> dict[GarbageReason, GarbageCount]:
     """What a report says was removed, by the words of metrics."""
-    found: dict[GarbageReason, Garbage] = {}
+    found: dict[GarbageReason, GarbageCount] = {}
     for text, total in removed.items():
         reason = REASONS.get(text, "other")
-        before = found.get(reason, Garbage())
-        found[reason] = Garbage(before.files + total["files"], before.size + total["size"])
+        before = found.get(reason, GarbageCount())
+        found[reason] = GarbageCount(before.files + total["files"], before.size + total["size"])
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -25,6 +25,7 @@ from namespace_server.directory.committing.flip_queue import FlipQueue
 from namespace_server.directory.committing.group_planner import GroupPlanner, PendingBatch
 from namespace_server.directory.committing.record_housekeeping import RecordHousekeeping, RecordRetention
 from namespace_server.directory.committing.write_fairness import WriteFairness
+from namespace_server.directory.maintenance.figures import TableFigures
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
@@ -64,6 +65,7 @@ class CatalogOptions:
     the most batches that share a flip; None: 64 in a directory, 256 in a bucket, where a flip takes three round trips.
     With `sole_writer` the store takes manifests under canonical names from the servers of this root alone: no search is
     made for versions of other writers above heads (P5), which saves a request for each table.
+    `maintenance` has the properties `maintenance.*` of tables that neither have them nor have namespaces that do.
     """
 
     group_limit: int | None = None
@@ -81,6 +83,7 @@ class CatalogOptions:
     verify_data_files: bool = False
     sole_writer: bool = False
     response_cache_bytes: int = 64 << 20
+    maintenance: Mapping[str, str] = field(default_factory=dict)
 
 
 class StoredCatalog:
@@ -112,6 +115,7 @@ class StoredCatalog:
         self.unmanaged_manifests = UnmanagedManifests(
             store, self.table, reader, self.transactions, self.record_housekeeping, observer
         )
+        self.figures = TableFigures(store, self.manifests, options.maintenance)
         self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.deleted_branches = DeletedBranches(store, self.promoter)
         self.backup_note = BackupNote(store)

@@ -63,6 +63,7 @@ logger = logging.getLogger(__name__)
 
 _LONG_READS = frozenset(
     {
+        "describe_catalog_figures",
         "describe_catalog_version",
         "find_tables",
         "list_catalog_events",

@@ -51,7 +51,7 @@ def _ignore(_seconds: float) -> None:
     """Measure nothing."""
 
 
-class Garbage(NamedTuple):
+class GarbageCount(NamedTuple):
     """A number of files, and their bytes."""
 
     files: int = 0
@@ -72,8 +72,8 @@ class GcRun:
 
     complete: bool | None
     seconds: float
-    removed: Mapping[GarbageReason, Garbage] = field(default_factory=dict)
-    young: Garbage = field(default_factory=Garbage)
+    removed: Mapping[GarbageReason, GarbageCount] = field(default_factory=dict)
+    young: GarbageCount = field(default_factory=GarbageCount)
     left: int = 0
 
 

@@ -78,6 +78,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
     **dict.fromkeys(
         ("ListNamespaces", "DescribeNamespace", "NamespaceExists", "ListTables", "DescribeTable", "TableExists"), SHOWN
     ),
+    "DescribeCatalogFigures": SHOWN,
     **dict.fromkeys(
         (
             "ListTableVersions",

@@ -11,7 +11,7 @@ import pytest
 from lance.namespace import DirectoryNamespace as StockNamespace
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 
-from namespace_client import Catalog, CatalogDiff, EventsGone, InvalidCall, NotFound
+from namespace_client import Catalog, CatalogDiff, CatalogOverview, EventsGone, InvalidCall, NotFound
 from namespace_client.health import Garbage, read_health, seconds
 from tests.client.scene import Scene
 from tests.directory.gc.collecting import collect, let_pass
@@ -277,6 +277,29 @@ def test_a_server_tells_its_health(scene: Scene, start: int) -> None:
     assert health.batches["committed"] >= 3
     assert health.flip_median is not None
     assert "promotion backlog" in repr(health)
+
+
+def test_figures_are_what_is_in_the_catalog(scene: Scene, start: int) -> None:
+    figures = scene.catalog.figures()
+    assert (figures.catalog_version, figures.is_whole) == (head(scene), True)
+    names = scene.catalog.tables((), recursive=True)
+    assert figures.tables == len(names)
+    assert figures.rows == sum(scene.catalog.show(name).rows or 0 for name in names)
+    assert re.search(rf"rows +{figures.rows:,}\n", repr(figures))
+    assert "known tables" not in repr(figures)
+
+
+def test_figures_warn_of_what_wants_work() -> None:
+    told = dict.fromkeys(CatalogOverview.__slots__, 0)
+    quiet = CatalogOverview.of({**told, "versions_beyond_policy": 100, "worth_maintenance": []})
+    assert quiet.warnings == ()
+    work = [{"id": ["a", "t"], "num_fragments": 5, "num_indices": 1}]
+    counts = {"tables": 9, "known_tables": 3, "versions_beyond_policy": 1_234, "num_worth_maintenance": 1}
+    figures = CatalogOverview.of({**told, **counts, "worth_maintenance": work})
+    assert [each.command for each in figures.warnings] == ["lance-namespace gc", "lance-namespace maintain"]
+    assert "1,234 versions of tables" in figures.warnings[0].text
+    for shown in ("a.t: 5 fragments to rewrite, 1 index to extend", "known tables", "1 table is worth maintenance"):
+        assert shown in repr(figures)
 
 
 @pytest.mark.parametrize("scene", ["in process"], indirect=True)

@@ -22,7 +22,7 @@ from tests.console.conftest import HOSTILE, KEY_OF, KEYS, SECRETS, Site, Visitor
 from tests.running import serving
 
 PAGES = {
-    "": 5,  # four while the history is short
+    "": 6,  # five while the history is short
     "/log": 3,  # the second one of more versions
     "/log?table=shop.orders": 2,
     "/log/5": 1,

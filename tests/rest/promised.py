@@ -241,6 +241,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "DescribeTableIndexStats": lambda s, n: Asked({}, s.indexed(n), names={"index_name": "i"}),
     "WhoAmI": lambda _, n: Asked(),
     "DescribeCatalog": lambda _, n: Asked(),
+    "DescribeCatalogFigures": lambda _, n: Asked(),
     "ListCatalogVersions": lambda _, n: Asked(),
     "ListAuditedVersions": lambda _, n: Asked(),
     "ListRefusedAttempts": lambda _, n: Asked(query={"decision": "denied"}),

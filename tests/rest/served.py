@@ -49,14 +49,15 @@ class Served:
 
 
 # The list of versions, and their events, are the history itself: there is nothing to pin.
-HISTORY = {"list_catalog_versions", "list_catalog_events", "describe_catalog_version"}
+UNPINNED = {"list_catalog_versions", "list_catalog_events", "describe_catalog_version", "describe_catalog_figures"}
+"""Of the history, and of the newest version alone."""
 
 
 def _served(route: Route) -> Served:
     named = (route.operation, route.method, route.path)
     match route.work:
         case Read() as read:
-            return Served(*named, read=read, pinned=route.operation not in HISTORY)
+            return Served(*named, read=read, pinned=route.operation not in UNPINNED)
         case Events():
             return Served(*named, read=Read(EventsQuery))
         case RowsChange(query):

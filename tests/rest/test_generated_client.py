@@ -198,6 +198,8 @@ def exercise(call: Caller, root: str, place: Path) -> None:
 
     assert call("undrop_table", name, body={})["id"] == [root, "t"]
     assert [root, "two"] in [table["id"] for table in call("list_dropped_tables")["tables"]]
+    figures = call("describe_catalog_figures")
+    assert figures["known_tables"] == figures["tables"] > 0
     assert call("find_tables", text=f"{root.upper()} t")["tables"][0] == [root, "t"]
 
     pinned = call("pin_catalog_version", body={"name": root, "seconds": 60})["pin"]

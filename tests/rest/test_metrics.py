@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
-from namespace_server.observability.observation import Garbage, GcRun
+from namespace_server.observability.observation import GarbageCount, GcRun
 from namespace_server.rest.identity import Authenticator
 from scripts import generate_metrics
 from tests.rest.conftest import EchoCatalog, RunningServer, Serve
@@ -136,9 +136,14 @@ def test_a_server_that_measures_nothing_has_none(serve: Serve) -> None:
 def test_collections() -> None:
     metrics = ServerMetrics()
     metrics.garbage_collection(
-        GcRun(True, 2.5, {"unreferenced": Garbage(2, 60), "catalog_version": Garbage(1, 10)}, Garbage(5, 50))
+        GcRun(
+            True,
+            2.5,
+            {"unreferenced": GarbageCount(2, 60), "catalog_version": GarbageCount(1, 10)},
+            GarbageCount(5, 50),
+        )
     )
-    metrics.garbage_collection(GcRun(False, 1.5, {"unreferenced": Garbage(1, 7)}, Garbage(4, 40), 2))
+    metrics.garbage_collection(GcRun(False, 1.5, {"unreferenced": GarbageCount(1, 7)}, GarbageCount(4, 40), 2))
     seen = Scraped(metrics.exposition().decode())
     assert (seen("collection_young_files"), seen("collection_young_bytes")) == (4, 40)
     metrics.garbage_collection(GcRun(None, 0.5))

@@ -19,6 +19,7 @@ OURS = {
     ("GET", "/v1/catalog/versions"),
     ("GET", "/v1/catalog/dropped"),
     ("GET", "/v1/catalog/tables"),
+    ("GET", "/v1/catalog/figures"),
     ("GET", "/v1/table/{id}/fragments"),
     ("GET", "/v1/catalog/pins"),
     ("POST", "/v1/catalog/pins"),

@@ -30,7 +30,7 @@ from namespace_server.cli import cli
 from namespace_server.directory.gc.plan import Removal, store_plans
 from namespace_server.directory.gc.report import REASONS
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.observability.observation import SILENT, Garbage, GarbageReason, GcRun, Observer
+from namespace_server.observability.observation import SILENT, GarbageCount, GarbageReason, GcRun, Observer
 
 
 @pytest.fixture
@@ -140,8 +140,8 @@ def test_what_a_collection_removed_is_measured_by_reason(root: Path) -> None:
 
     assert job(root, Runs()).collect(threading.Event()) is JobResult.DONE
     [run] = runs
-    assert dict(run.removed) == {"unreferenced": Garbage(1, size), "other": Garbage(1, 7)}
-    assert (run.complete, run.young, run.left) == (True, Garbage(1, 5), 0)
+    assert dict(run.removed) == {"unreferenced": GarbageCount(1, size), "other": GarbageCount(1, 7)}
+    assert (run.complete, run.young, run.left) == (True, GarbageCount(1, 5), 0)
 
 
 def test_each_reason_has_a_word_of_its_own() -> None:

@@ -8,11 +8,11 @@ and the directory of versions is listed: a version was superseded when the manif
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
 from lance_core.errors import CorruptFile
@@ -32,14 +32,7 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.intents import read_versions
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.retention import (
-    LEAST_AGE,
-    TABLES_AGE,
-    TABLES_COUNT,
-    read_age,
-    read_count,
-    stated,
-)
+from namespace_server.directory.model.retention import Kept, kept_of, versions_beyond
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 ROWS_AT_ONCE: Final = 10_000
@@ -50,14 +43,6 @@ Version = tuple[str | None, int]
 
 CommitChanges = Callable[[Callable[[CatalogSnapshot], Changes]], CatalogSnapshot]
 """Commits changes that are planned on the newest snapshot. Returns the newest afterwards."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Retention of a table: versions superseded less than `age` ago, and the newest `count` of each branch."""
-
-    age: timedelta
-    count: int
 
 
 @dataclass(slots=True)
@@ -114,13 +99,6 @@ class Superseded:
         return Superseded({table_id: found for table_id, found in rows.items() if found[0]}, self.problems)
 
 
-def kept_of(snapshot: CatalogSnapshot, table_id: ObjectId, settings: GcSettings) -> Kept | None:
-    """The retention of a table; None if all versions are kept. Raises `ValueError` for a property that is wrong."""
-    age = stated(snapshot, table_id, TABLES_AGE, read_age, settings.tables_age)
-    count = stated(snapshot, table_id, TABLES_COUNT, read_count, settings.tables_count)
-    return None if age is None and count is None else Kept(age or LEAST_AGE, count or 1)
-
-
 def find_superseded(store: ObjectStore, snapshot: CatalogSnapshot, settings: GcSettings, now: datetime) -> Superseded:
     """The rows of versions that nothing keeps at the time `now` of the store. Raises `StorageError`.
 
@@ -134,12 +112,11 @@ def find_superseded(store: ObjectStore, snapshot: CatalogSnapshot, settings: GcS
         if table is None:
             continue
         try:
-            kept = kept_of(snapshot, table_id, settings)
+            kept = kept_of(snapshot, table_id, settings.tables_age, settings.tables_count)
             if kept is None:
                 continue
-            candidates = [
-                each for each in _candidates(snapshot, table_id, kept, now) if _is_free(snapshot, each[0], read)
-            ]
+            rows_beyond = versions_beyond(snapshot, table_id, kept, now, now + MOST_APART)
+            candidates = [each for each in rows_beyond if _is_free(snapshot, each[0], read)]
             rows = _confirmed(store, table.location, candidates, kept, now) if candidates else []
         except (ValueError, CorruptFile) as error:
             found.problems[table.location] = f"versions of {join(table_id)}: {error}"
@@ -147,22 +124,6 @@ def find_superseded(store: ObjectStore, snapshot: CatalogSnapshot, settings: GcS
         if rows:
             found.rows[table_id] = tuple(rows), _branches(snapshot, table_id)
     return found
-
-
-def _candidates(
-    snapshot: CatalogSnapshot, table_id: ObjectId, kept: Kept, now: datetime
-) -> Iterator[tuple[VersionEntry, VersionEntry]]:
-    """Rows with those that superseded them, by the rows alone. A time in the future says nothing."""
-    latest = int((now - kept.age).timestamp() * 1_000)
-    future = int((now + MOST_APART).timestamp() * 1_000)
-    branches = _branches(snapshot, table_id)
-    begun = {next(iter(snapshot.versions(table_id, branch))).version for branch in branches}
-    for branch in (None, *sorted(branches)):
-        rows = list(snapshot.versions(table_id, branch))
-        for row, successor in islice(pairwise(rows), max(len(rows) - kept.count, 0)):
-            is_old = successor.timestamp_ms < latest or successor.timestamp_ms > future
-            if is_old and row.version not in begun:
-                yield row, successor
 
 
 def _confirmed(

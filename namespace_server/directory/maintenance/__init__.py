@@ -1,5 +1,6 @@
 """Maintenance of the tables of a catalog by policy: many small commits, each rebased or given up like any other.
 
+figures    rows, bytes and work that waits, as far as the manifests of heads are known
 run        `Maintenance`: looks at the tables, and works on those that are worth it
 fragments  which fragments of a version are worth rewriting; pure
 report     what a run did, as values, JSON and text

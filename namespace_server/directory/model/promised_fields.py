@@ -44,6 +44,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "delete_table_versions": frozenset({"branch", "context", "id", "identity", "ranges"}),
     "deregister_table": frozenset({"context", "id", "identity"}),
     "describe_catalog": frozenset({"context", "identity"}),
+    "describe_catalog_figures": frozenset({"context", "identity"}),
     "describe_catalog_version": frozenset({"context", "identity", "version"}),
     "describe_namespace": frozenset({"context", "id", "identity"}),
     "describe_table": frozenset(

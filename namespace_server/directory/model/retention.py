@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
 from typing import Final, TypeVar
 
+from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.durations import parse_duration
@@ -53,6 +56,49 @@ READERS: Final[Mapping[str, Callable[[str], object]]] = {
     DROPPED_WINDOW: read_window,
 }
 """The properties of tables and namespaces that override settings of the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Retention of a table: versions superseded less than `age` ago, and the newest `count` of each branch."""
+
+    age: timedelta
+    count: int
+
+
+def kept_of(snapshot: CatalogSnapshot, table_id: ObjectId, age: timedelta | None, count: int | None) -> Kept | None:
+    """The retention of a table, by the settings `age` and `count` of the catalog; None if all versions are kept.
+
+    Raises `ValueError` for a property that is wrong.
+    """
+    age = stated(snapshot, table_id, TABLES_AGE, read_age, age)
+    count = stated(snapshot, table_id, TABLES_COUNT, read_count, count)
+    return None if age is None and count is None else Kept(age or LEAST_AGE, count or 1)
+
+
+def catalog_retention(snapshot: CatalogSnapshot) -> tuple[timedelta | None, int | None]:
+    """The settings of the catalog `gc.tables.age` and `gc.tables.count`, for `kept_of`. Raises `ValueError`."""
+    settings = snapshot.collector.settings
+    return read_age(settings.get(TABLES_AGE, OFF)), read_count(settings.get(TABLES_COUNT, OFF))
+
+
+def versions_beyond(
+    snapshot: CatalogSnapshot, table_id: ObjectId, kept: Kept, now: datetime, future: datetime
+) -> Iterator[tuple[VersionEntry, VersionEntry]]:
+    """The versions of a table that its retention does not keep, each with the one after it, by the rows alone.
+
+    Never a head, or one from which a branch began. Which ones tags name, or a job reads, is not looked at. A time after
+    `future` says nothing.
+    """
+    latest_ms, future_ms = (int(each.timestamp() * 1_000) for each in (now - kept.age, future))
+    branches = snapshot.branches(table_id)
+    begun = {next(iter(snapshot.versions(table_id, branch))).version for branch in branches}
+    for branch in (None, *branches):
+        rows = list(snapshot.versions(table_id, branch))
+        for row, successor in islice(pairwise(rows), max(len(rows) - kept.count, 0)):
+            is_old = successor.timestamp_ms < latest_ms or successor.timestamp_ms > future_ms
+            if is_old and row.version not in begun:
+                yield row, successor
 
 
 def check_properties(properties: Mapping[str, str]) -> None:

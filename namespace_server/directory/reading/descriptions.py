@@ -164,6 +164,31 @@ def describe_catalog(context: ReadContext, _request: Request) -> Body:
     }
 
 
+def describe_catalog_figures(context: ReadContext, _request: Request) -> Body:
+    """Ours: what the catalog holds, of the tables as far as they are known; a look at some that were not."""
+    if context.as_of:
+        raise InvalidInputError("catalog version: expected none: figures are of the newest catalog version")
+    snapshot = context.unfiltered
+    known = context.catalog.figures.look(snapshot)
+    amounts = known.amounts
+    return {
+        "catalog_version": snapshot.version,
+        "namespaces": len(snapshot.state.namespaces),
+        "tables": len(snapshot.state.tables),
+        "known_tables": amounts.tables,
+        "rows": amounts.rows,
+        "bytes": amounts.size,
+        "files": amounts.files,
+        "versions": amounts.versions,
+        "versions_beyond_policy": amounts.beyond,
+        "num_worth_maintenance": amounts.worth,
+        "worth_maintenance": [
+            {"id": list(table_id), "num_fragments": work.fragments, "num_indices": work.indices}
+            for table_id, work in known.worth
+        ],
+    }
+
+
 def describe_catalog_version(context: ReadContext, request: Request) -> Body:
     """Ours: which version of every table a catalog version pins."""
     tables: list[Body] = []
@@ -391,6 +416,7 @@ READS: Mapping[str, Read] = {
     "list_table_branches": references.list_table_branches,
     "describe_transaction": transactions.describe_transaction,
     "describe_catalog": describe_catalog,
+    "describe_catalog_figures": describe_catalog_figures,
     "describe_catalog_version": describe_catalog_version,
     "list_catalog_versions": list_catalog_versions,
     "list_audited_versions": list_audited_versions,

@@ -42,6 +42,7 @@ class ReadContext:
     """
 
     __slots__ = (
+        "_base",
         "_catalog",
         "_snapshot",
         "_subject",
@@ -57,6 +58,7 @@ class ReadContext:
         self, catalog: StoredCatalog, snapshot: CatalogSnapshot, *, as_of: bool = False, sight: Sight | None = None
     ) -> None:
         self._catalog = catalog
+        self._base = snapshot
         self._snapshot = snapshot if sight is None else sight.view(snapshot)
         self.sight = sight
         self._subject: ObjectId | None = None
@@ -81,7 +83,10 @@ class ReadContext:
         return not isinstance(self._snapshot, VisibleSnapshot) or self._snapshot.allows(privilege, table_id)
 
     def require(self, privileges: Collection[Privilege], table_id: ObjectId) -> None:
-        """Raise PermissionDeniedError (15) if the reader lacks a privilege on a table that it may see."""
+        """Raise PermissionDeniedError (15) if the reader lacks a privilege on a table that it may see.
+
+        The id of the catalog as a whole is ().
+        """
         if self.sight is not None:
             missing = [each for each in privileges if not self.allows(each, table_id)]
             if missing:
@@ -105,6 +110,12 @@ class ReadContext:
         """The snapshot, for a response that depends on all of it."""
         self._whole = True
         return self._snapshot
+
+    @property
+    def unfiltered(self) -> CatalogSnapshot:
+        """All of the snapshot, for sums over what the reader may see as a whole: its operation requires that."""
+        self._whole = True
+        return self._base
 
     def about(self, object_id: ObjectId) -> CatalogSnapshot:
         """The snapshot, for a response that depends on its `facts` of one namespace or table."""
@@ -154,13 +165,16 @@ class ReadContext:
 
 
 def judge_read(context: ReadContext, operation: str, request: Request) -> None:
-    """Judge a read of a table that may be seen, before storage is looked at for it.
+    """Judge a read of the whole catalog, or of a table that may be seen, before storage is looked at for it.
 
     A table that is not there, or may not be seen, is left to the read itself: it says that it does not exist. Raises
     PermissionDeniedError (15).
     """
-    needed = REQUIREMENTS[operation].privileges
-    if needed:
+    requirement = REQUIREMENTS[operation]
+    needed = requirement.privileges
+    if needed and requirement.on == "catalog":
+        context.require(needed, ())
+    elif needed:
         table_id = request_fields.table_id(request)
         if context.about(table_id).table(table_id) is not None:
             context.require(needed, table_id)

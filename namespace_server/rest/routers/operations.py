@@ -204,6 +204,7 @@ OPERATIONS: tuple[Route, ...] = (
     post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
     # -- the catalog itself: its present state, and its history
     get("describe_catalog", "/v1/catalog", Read(), fast=True),
+    get("describe_catalog_figures", "/v1/catalog/figures", Read()),
     get("find_tables", "/v1/catalog/tables", Read(query=FindTablesQuery)),
     get("list_catalog_versions", "/v1/catalog/versions", Read(query=Pages)),
     post("pin_catalog_version", "/v1/catalog/pins", Commit()),

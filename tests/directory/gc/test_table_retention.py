@@ -21,8 +21,9 @@ from namespace_server.directory.gc.report import GcReport
 from namespace_server.directory.gc.restored_versions import put_back_named
 from namespace_server.directory.gc.run import Collector
 from namespace_server.directory.gc.settings import GcSettings
-from namespace_server.directory.gc.table_retention import Kept, Superseded, find_superseded, kept_of
+from namespace_server.directory.gc.table_retention import Superseded, find_superseded
 from namespace_server.directory.model.entries import Changes, Participant, RecordEntry, changes_of
+from namespace_server.directory.model.retention import Kept, kept_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.gc.collecting import collect, date_rows_back, days_pass, forget_history, let_pass
 from tests.directory.tables import Ground, rows
@@ -140,7 +141,7 @@ def test_a_namespace_counts_before_the_one_above_it(ground: Ground) -> None:
     for number, path in enumerate((["a"], ["a", "b"]), 2):
         ground.call("create_namespace", id=path, properties={"gc.tables.count": str(number)})
     ground.call("declare_table", id=["a", "b", "t"])
-    kept = kept_of(ground.catalog.snapshot(), ("a", "b", "t"), GcSettings())
+    kept = kept_of(ground.catalog.snapshot(), ("a", "b", "t"), None, None)
     assert kept == Kept(timedelta(hours=1), 3)
 
 

@@ -49,6 +49,7 @@ from .catalog_change import CatalogChange
 from .catalog_event import CatalogEvent
 from .catalog_event_datacontenttype import CatalogEventDatacontenttype
 from .catalog_event_specversion import CatalogEventSpecversion
+from .catalog_figures import CatalogFigures
 from .catalog_pin import CatalogPin
 from .catalog_pin_response import CatalogPinResponse
 from .catalog_table import CatalogTable
@@ -227,6 +228,7 @@ from .table_exists_request import TableExistsRequest
 from .table_of_intent import TableOfIntent
 from .table_version import TableVersion
 from .table_version_metadata import TableVersionMetadata
+from .table_worth_maintenance import TableWorthMaintenance
 from .tag_contents import TagContents
 from .undrop_namespace_request import UndropNamespaceRequest
 from .undrop_namespace_response import UndropNamespaceResponse
@@ -305,6 +307,7 @@ __all__ = (
     "CatalogEvent",
     "CatalogEventDatacontenttype",
     "CatalogEventSpecversion",
+    "CatalogFigures",
     "CatalogPin",
     "CatalogPinResponse",
     "CatalogTable",
@@ -483,6 +486,7 @@ __all__ = (
     "TableOfIntent",
     "TableVersion",
     "TableVersionMetadata",
+    "TableWorthMaintenance",
     "TagContents",
     "UndropNamespaceRequest",
     "UndropNamespaceResponse",
