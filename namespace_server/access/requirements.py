@@ -153,7 +153,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "delete_table_tag": _REFERENCE,
     "delete_table_branch": _REFERENCE,
     "alter_transaction": SHOWN,  # a batch of its own, or a transaction of a table that it may write
-    # -- work of the jobs of servers, which no route has
+    "maintain_table": _MAINTAIN,  # and so is each of its changes, which have no routes of their own:
     "compact_table": _MAINTAIN,
     "optimize_indices": _MAINTAIN,
     "reserve_fragments": _MAINTAIN,

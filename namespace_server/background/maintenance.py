@@ -11,8 +11,9 @@ from typing import ClassVar
 from lance_core.storage.port import ObjectStore
 from namespace_server.background.periods import Periods
 from namespace_server.background.scheduler import JobResult
+from namespace_server.data.port import CommitChange
 from namespace_server.directory.maintenance.report import MaintenanceReport, TableStatus
-from namespace_server.directory.maintenance.run import CommitChange, Maintenance
+from namespace_server.directory.maintenance.run import Maintenance
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from namespace_server.read_only import NEVER_READ_ONLY

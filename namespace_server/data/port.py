@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from namespace_server.access.subjects import Privilege, Subject
+from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
 from table_data.batch_operations import StagedOperation, TableState, VersionIdentity
 from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest
+from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest, TableRequest
 
 if TYPE_CHECKING:
     from table_data.change_feed.ranges import ChangeRange
@@ -39,6 +40,17 @@ class CommittedChange:
     version: int | None = None
     identity: VersionIdentity | None = None
     kept: Mapping[str, object] | None = None
+
+
+class CommitChange(Protocol):
+    """Commits a change of a table on its newest version. Blocking.
+
+    Raises the namespace errors of a change of rows. What was rejected left no files.
+    """
+
+    def __call__(self, operation: str, request: TableRequest) -> Answer:
+        """`operation` is one of `table_data.operations.CHANGES`."""
+        ...
 
 
 class ChangesGone(LanceNamespaceError):
@@ -126,6 +138,23 @@ class TableCatalog(Protocol):
 
     def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
         """Raise PermissionDeniedError (15) if a subject lacks a privilege on a table that was found. No I/O."""
+        ...
+
+    def maintain(
+        self,
+        request: Mapping[str, object],
+        change: CommitChange,
+        *,
+        subject: Subject | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Answer:
+        """Maintain the main branch of a table as a request of `maintain_table` asks for, or plan that.
+
+        Each change is made by `change`, which judges its caller; no further one is begun once `stopped`. A plan makes
+        none, and writes nothing. The answer has the outcome, also where work failed or was given up. Raises the
+        namespace errors for what does not exist, or may not be seen by `subject`; PermissionDeniedError (15) if that
+        may not maintain the table; InvalidInputError (13), also for a table without a version.
+        """
         ...
 
     def is_answered(self, caller: Caller) -> bool:

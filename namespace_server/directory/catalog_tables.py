@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, cast
@@ -12,16 +12,20 @@ from lance_namespace.errors import InvalidInputError, TableNotFoundError
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.outline import layout_digest
+from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Privilege, Subject
+from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
-from namespace_server.data.port import CommittedChange
+from namespace_server.data.port import CommitChange, CommittedChange
 from namespace_server.directory.catalog import StoredCatalog
+from namespace_server.directory.maintenance.requested import OPERATION, RequestedMaintenance
+from namespace_server.directory.maintenance.run import Maintenance
 from namespace_server.directory.manifest_table.flip import check_changeable
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
-from namespace_server.directory.model.object_ids import ChainKey, join
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.reached_tables import reached_objects
 from namespace_server.directory.model.requests import RequestRules
@@ -43,6 +47,7 @@ from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.sight import Sight, sight_of
 from namespace_server.directory.reading.table_at_version import table_at_version
 from namespace_server.directory.reading.table_versions import require_table
+from namespace_server.outcomes import before_commit
 from table_data.batch_operations import TableState
 from table_data.change_feed.ranges import ChangeRange
 from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest
@@ -91,6 +96,30 @@ class CatalogTables:
     def _known_sight(self, subject: Subject | None) -> Sight | None:
         """What a subject may see of the newest snapshot that this process knows; None if nothing is judged there."""
         return sight_of(self._catalog.table.current, subject)
+
+    def maintain(
+        self,
+        request: Mapping[str, object],
+        change: CommitChange,
+        *,
+        subject: Subject | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Answer:
+        """As `namespace_server.data.port.TableCatalog`."""
+        request_fields.check_common(request, self._rules.limits)
+        asked = RequestedMaintenance.of(request)
+        message = request_fields.string_map(request, "context", self._rules.limits).get("message")
+        with before_commit():
+            snapshot = self._catalog.snapshot()
+            require_managed(snapshot)
+            chain: ReadRequest = {"id": list(asked.table_id)}
+            _Asked(self._catalog, chain, subject, REQUIREMENTS[OPERATION].privileges).judge(snapshot)
+        catalog = self._catalog
+        run = Maintenance(
+            catalog.store, catalog.table, change, catalog.options.maintenance, stopped=stopped, message=message
+        )
+        done = run.run_on(asked)
+        return Answer(done.as_json(), done.catalog_version)
 
     def find_changes(
         self, request: ReadChanges, *, subject: Subject | None = None, privileges: Collection[Privilege] = ()
@@ -234,15 +263,28 @@ class _Asked:
     def _table(self, context: ReadContext, snapshot: CatalogSnapshot) -> TableState:
         if context.sight is None:
             return table_at_version(context, self._request)
-        try:
-            table_id = require_table(context, self._request).id
-        except TableNotFoundError as error:
-            raise context.sight.explained(error, request_fields.table_id(self._request)) from None
-        context.require(self._privileges, table_id)
+        table_id = self._judged(context, context.sight)
         table = table_at_version(context, self._request)
         if not _READS_FILES.isdisjoint(self._privileges) and table.version is not None:
             self.judge_bases(context.sight, snapshot.version_entry(table_id, table.branch, table.version))
         return table
+
+    def judge(self, newest: CatalogSnapshot) -> None:
+        """Raise as `table_in`, but for files of other tables, of which a version may have some. No I/O."""
+        context = ReadContext(self._catalog, newest, sight=sight_of(newest, self._subject))
+        if context.sight is None:
+            require_table(context, self._request)
+        else:
+            self._judged(context, context.sight)
+
+    def _judged(self, context: ReadContext, sight: Sight) -> ObjectId:
+        """The id of the table, which the subject may see, and has the privileges on."""
+        try:
+            table_id = require_table(context, self._request).id
+        except TableNotFoundError as error:
+            raise sight.explained(error, request_fields.table_id(self._request)) from None
+        context.require(self._privileges, table_id)
+        return table_id
 
     def judge_bases(self, sight: Sight, entry: VersionEntry | None) -> None:
         """Raise PermissionDeniedError (15) if the version has files of a table that the subject may not read.

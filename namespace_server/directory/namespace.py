@@ -16,6 +16,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import UnsupportedOperationError
 from pydantic import TypeAdapter
 
+from namespace_server.answer import Answer
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import change_type, changes_type, checked, read_type
 from namespace_server.data.uploads import STAGED_CHANGES
@@ -98,6 +99,13 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
         The answer has the `operations` for `commit_batch`, and the number of rows.
         """
         return dict(self.data.stage_change(operation, checked(change_type(STAGED_CHANGES[operation]), request)).body)
+
+    def maintain(self, request: Json) -> Answer:
+        """Ours: maintain the main branch of a table (`maintain_table`), or plan that; as on the wire.
+
+        The work is done in this process, as often as it is asked for: what is done already is found, and left.
+        """
+        return self.tables().maintain(request, self.data.change)
 
 
 def _read(catalog: JsonCatalog, operation: str, request: Json) -> Any:

@@ -22,6 +22,7 @@ and answers become bytes.
     service         what all routes share: the catalog, threads, the newest snapshot
     data_service    operations on rows, admitted within bounds
     under_way       work for clients that may go away, and for those that ask again
+    maintenance_runs  maintenance for clients: threads, and the tasks that make their changes
     blob_pieces     a long value, read as its client takes it
     byte_ranges     ranges of bytes that a request asks for, and conditions on them
     event_streams   what waits for catalog versions, and wakes when there are new ones

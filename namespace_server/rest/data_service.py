@@ -15,11 +15,11 @@ from starlette.types import Receive
 
 from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import Caller, ChangeRecord, RowsDigest
+from namespace_server.data.change_request import Caller, ChangeRecord, ChangeRequest, RowsDigest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.multipart import MultipartWrites, UploadCatalog, UploadStore
 from namespace_server.data.operations import DataOperations, namespace_errors
-from namespace_server.data.port import CommittedChange, TableCatalog
+from namespace_server.data.port import CommitChange, CommittedChange, TableCatalog
 from namespace_server.data.reads import (
     NEWEST,
     PlannedRead,
@@ -31,6 +31,7 @@ from namespace_server.data.reads import (
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.observability.observation import SILENT, Observer, PoolState
 from namespace_server.rest.blob_pieces import PieceSpace
+from namespace_server.rest.maintenance_runs import MaintenanceRuns
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
 from namespace_server.rest.under_way import AskedChange, UnderWay, Work, taken, while_connected
@@ -158,6 +159,7 @@ class DataService:
         self.pieces = PieceSpace()
         self._finding = _BoundedThreads(_FINDING + limits.waiting)
         self._under_way = UnderWay()
+        self._runs = MaintenanceRuns(limits.change_workers)
         tables = _Tables(catalog, commit, self._find, self._finding.run, self._under_way)
         self._operations: DataOperations[Rows] = DataOperations(tables, self._changes)
         self._creation = TableCreation(tables, self._operations)
@@ -176,6 +178,40 @@ class DataService:
             self._admit(caller.principal)
             return self._operations.change(operation, request, caller=caller)
 
+        return await self._finish(operation, request, begin, receive, caller)
+
+    async def maintain(
+        self, request: TableRequest, receive: Receive, caller: Caller, *, plans: bool, stopped: Callable[[], bool]
+    ) -> Answer:
+        """Maintain a table, or plan that; see `TableCatalog.maintain`. It ends when its client goes away.
+
+        Its changes are the caller's, each a batch of its own. Under an idempotency key its answer is recorded at the
+        end, and given again; one that `plans` records nothing. Raises as `change` does.
+        """
+        asked = replace(caller, idempotency_key=None) if plans else caller
+
+        def begin() -> Work:
+            self._admit(caller.principal)
+            requested = ChangeRequest("maintain_table", request, asked)
+            return self._operations.once(requested, partial(self._maintain, requested, stopped))
+
+        return await self._finish("maintain_table", request, begin, receive, asked)
+
+    async def _maintain(self, requested: ChangeRequest, stopped: Callable[[], bool]) -> Answer:
+        caller = replace(requested.caller, idempotency_key=None)
+
+        def run(change: CommitChange, is_over: Callable[[], bool]) -> Answer:
+            return self._catalog.maintain(
+                requested.request, change, subject=caller.subject, stopped=lambda: is_over() or stopped()
+            )
+
+        done = await self._runs.run(run, partial(self._operations.change, caller=caller), caller.principal)
+        return await self._operations.keep_answer(requested, done.body, done.catalog_version)
+
+    async def _finish(
+        self, operation: str, request: object, begin: Callable[[], Work], receive: Receive, caller: Caller
+    ) -> Answer:
+        """Do work to its end; under an idempotency key all requests that ask for it meanwhile wait for the same."""
         key = caller.idempotency_key
         if key is None:
             return await self._under_way.finish(begin(), receive, caller.principal)
@@ -332,9 +368,11 @@ class DataService:
 
     async def close(self) -> None:
         """End the workers and their jobs; wait for commits under way."""
+        self._runs.stop()
         await asyncio.gather(self._reads.close(), self._changes.close())
         await self._starter.close()
         await self._under_way.close()
+        await self._runs.close()
         await self._finding.close()
 
     async def _plan(self, operation: str, request: ReadRequest, at: ReadPoint, subject: Subject | None) -> PlannedRead:

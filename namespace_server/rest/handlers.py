@@ -6,6 +6,7 @@ Change          a change that also writes or removes files beside the catalog
 RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
 SchemaMetadataChange  replaces the schema metadata
+MaintenanceOfTable  maintenance of a table, in several changes
 StagedTableChange  a change of a table, written for a batch that commits it
 ChangesRead     the changed rows of a table between two catalog versions, done by a worker
 TableRead       a read of the rows of a table, or of facts about them, done by a worker
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
+from typing import cast
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from pydantic import TypeAdapter
@@ -41,6 +43,7 @@ from namespace_server.rest.request.ids import Id, IdScope
 from namespace_server.rest.responses import STREAM_OF_ROWS, RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler, refusal
 from namespace_server.rest.service import CatalogService
+from table_data.requests.table_requests import TableRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,30 @@ class TableChange:
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, _only(committed, self.fields) if self.fields else committed)
+
+        return answer
+
+
+class MaintenanceOfTable:
+    """Maintenance of a table, or the plan of it: some changes of the caller's, one after another, or none."""
+
+    def handler(self, _operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            with before_commit():
+                body = await exchange.change(optional=True)
+                request = await service.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
+            with service.bodies.hold(body.size):
+                done = await service.data.maintain(
+                    cast("TableRequest", request),
+                    exchange.receive,
+                    caller,
+                    plans=request.get("dry_run") is True,
+                    stopped=service.read_only.is_on,
+                )
+                return success(service, done)
 
         return answer
 

@@ -74,7 +74,9 @@ NEEDS: dict[str, frozenset[Privilege]] = {
         frozenset({ALTER}),
     ),
     **dict.fromkeys(("AlterTableAddColumns", "AlterTableAlterColumns"), frozenset({READ, ALTER})),
-    **dict.fromkeys(("CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex"), frozenset({MAINTAIN})),
+    **dict.fromkeys(
+        ("CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex", "MaintainTable"), frozenset({MAINTAIN})
+    ),
     **dict.fromkeys(
         ("ListNamespaces", "DescribeNamespace", "NamespaceExists", "ListTables", "DescribeTable", "TableExists"), SHOWN
     ),

@@ -13,7 +13,7 @@ from namespace_server.answer import Answer
 from namespace_server.background.maintenance import TableMaintenance
 from namespace_server.background.periods import Periods, claim_period
 from namespace_server.background.scheduler import JobResult, Scheduler
-from namespace_server.directory.maintenance.run import CommitChange
+from namespace_server.data.port import CommitChange
 from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from tests.directory.gc.unreferenced import list_orphans
 from tests.directory.tables import Ground

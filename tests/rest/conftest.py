@@ -97,6 +97,9 @@ class EchoCatalog:
 
     find_changes = find_table
 
+    def maintain(self, request: Mapping[str, Any], *asked: object, **more: object) -> Any:
+        raise TableNotFoundError(str(request["id"]))
+
     def require(self, subject: Subject | None, *asked: object) -> None:
         pass
 

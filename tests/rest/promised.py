@@ -207,6 +207,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "CreateTableIndex": lambda s, n: Asked({"column": "a", "index_type": "BTREE"}, s.table(n)),
     "CreateTableScalarIndex": lambda s, n: Asked({"column": "a", "index_type": "BITMAP"}, s.table(n)),
     "DropTableIndex": lambda s, n: Asked(None, s.indexed(n), names={"index_name": "i"}),
+    "MaintainTable": lambda s, n: Asked({}, s.table(n)),
     "AlterTableAddColumns": lambda s, n: Asked({"new_columns": [{"name": "b", "expression": "a * 2"}]}, s.table(n)),
     "AlterTableAlterColumns": lambda s, n: Asked({"alterations": [{"path": "a", "rename": "c"}]}, s.table(n)),
     "AlterTableDropColumns": lambda s, n: Asked({"columns": ["s"]}, s.table(n)),

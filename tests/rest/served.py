@@ -8,6 +8,7 @@ from namespace_server.rest.blobs import ManyBlobs, OneBlob
 from namespace_server.rest.following import Events
 from namespace_server.rest.handlers import (
     ChangesRead,
+    MaintenanceOfTable,
     Read,
     RowsChange,
     SchemaMetadataChange,
@@ -72,7 +73,7 @@ def _served(route: Route) -> Served:
             return Served(*named, parameters=query, data=True, reads_rows=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
-        case StagedTableChange():
+        case StagedTableChange() | MaintenanceOfTable():
             return Served(*named, data=True)
         case MultipartChange(_, parameters):
             return Served(*named, parameters=parameters, data=True)

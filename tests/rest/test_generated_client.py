@@ -141,6 +141,7 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert {index["index_name"] for index in call("list_table_indices", name)["indexes"]} == {"by_a", "by_s"}
     assert call("describe_table_index_stats", name, "by_a", body={})["num_indexed_rows"] == 310
     call("drop_table_index", name, "by_s")
+    assert call("maintain_table", name, body={"dry_run": True, "forced": True})["status"] == "planned"
 
     call("update_table_schema_metadata", name, body={"owner": "x"})
     call("update_field_metadata", name, body={"updates": [{"path": "a", "metadata": {"unit": "m"}}]})

@@ -18,6 +18,7 @@ import namespace_server
 import table_data
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.json_api import JsonCatalog
+from namespace_server.directory.maintenance.requested import OPERATION
 from namespace_server.directory.model.batch_requests import CALLS, IN_BATCHES, read_operations
 from namespace_server.directory.model.promised_fields import FIELDS
 from table_data.requests import table_requests
@@ -34,7 +35,7 @@ _ON, _TO = {"table": ["t"]}, {"principal": "ann"}
 
 def test_the_operations_of_the_document_are_those_of_the_catalog() -> None:
     """`make check` compares the fields with the document."""
-    assert FIELDS.keys() == JsonCatalog.READS | JsonCatalog.CHANGES | CALLS | IN_BATCHES.keys()
+    assert FIELDS.keys() == JsonCatalog.READS | JsonCatalog.CHANGES | CALLS | IN_BATCHES.keys() | {OPERATION}
 
 
 class _Recording(dict[str, Any]):
@@ -127,6 +128,8 @@ def test_every_field_of_an_operation_of_the_catalog_is_read(catalog: JsonCatalog
         catalog.change(operation, request)
     elif operation in CALLS:
         catalog.prepare(operation, request)
+    elif operation == OPERATION:
+        catalog.tables().maintain(request, catalog.data.change)
     else:
         read_operations("batch_commit_tables", {"operations": [{operation: request}]}, catalog._rules)
     elsewhere = {"identity", "delimiter"}  # dropped where it comes in; read with the path

@@ -21,6 +21,7 @@ OURS = {
     ("GET", "/v1/catalog/tables"),
     ("GET", "/v1/catalog/figures"),
     ("GET", "/v1/table/{id}/fragments"),
+    ("POST", "/v1/table/{id}/maintain"),
     ("GET", "/v1/catalog/pins"),
     ("POST", "/v1/catalog/pins"),
     ("POST", "/v1/catalog/pins/delete"),

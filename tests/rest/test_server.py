@@ -525,6 +525,7 @@ def exercise(call: Recorder, url: str) -> None:
     call("ListTableVersions", query="?limit=1&descending=true", id="ws$a")
     call("DescribeTableVersion", {"version": 1}, id="ws$a")
     call("ListTableFragments", id="ws$a", query="?limit=1")
+    call("MaintainTable", {"dry_run": True, "forced": True, "seconds": 5}, id="ws$a")
     call(
         "BatchCommitTables",
         {

@@ -10,9 +10,10 @@ from lance_core.amounts import counted
 
 
 class TableStatus(StrEnum):
-    """The outcome for a table that is worth work."""
+    """The outcome for a table. On the wire it has the name of the member, in small letters."""
 
     DONE = "done"
+    NOTHING_TO_DO = "nothing to do"
     PLANNED = "to do"
     BUSY = "left to its writers"
     GIVEN_UP = "given up"
@@ -78,6 +79,70 @@ class TableOutcome:
             indices = counted(self.added_segments, "index", "indices")
             yield f"{indices} extended, in place of {counted(self.removed_segments, 'segment')}"
         yield f"{self.commits} commits, version {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """What of a version of a table is worth work.
+
+    Attributes:
+        small_fragments: Fragments that a compaction joins with neighbours.
+        fragments_with_deletions: Fragments that it rewrites because many of their rows are deleted.
+        bytes: Bytes of the data files of both, as far as the manifest states them.
+        indices: Names of the indices that are extended or merged.
+        unindexed_rows: Rows that these do not cover. What several do not cover counts several times.
+    """
+
+    small_fragments: int
+    fragments_with_deletions: int
+    bytes: int
+    indices: tuple[str, ...]
+    unindexed_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableRun:
+    """Maintenance of one table, or the plan of it.
+
+    Attributes:
+        outcome: What became of it; its version is the newest one after the run.
+        catalog_version: The catalog version that was looked at last.
+        version_before: The newest version when the run began.
+        fragments_before: The number of its fragments.
+        found: What of that version was worth work.
+        fragments: The number of fragments after the run; None if the table could not be looked at then.
+        left: What is worth work after the run; None as before.
+    """
+
+    outcome: TableOutcome
+    catalog_version: int
+    version_before: int
+    fragments_before: int
+    found: TableWork
+    fragments: int | None
+    left: TableWork | None
+
+    def as_json(self) -> dict[str, object]:
+        """The response on the wire; what is not known is absent."""
+        outcome = self.outcome
+        told: dict[str, object] = {
+            "status": outcome.status.name.lower(),
+            "reason": outcome.reason,
+            "catalog_version": self.catalog_version,
+            "version_before": self.version_before,
+            "version": outcome.version,
+            "fragments_before": self.fragments_before,
+            "fragments": self.fragments,
+            "commits": outcome.commits,
+            "removed_fragments": outcome.removed_fragments,
+            "added_fragments": outcome.added_fragments,
+            "rewritten_indices": outcome.rewritten_indices,
+            "added_segments": outcome.added_segments,
+            "removed_segments": outcome.removed_segments,
+            "found": asdict(self.found),
+            "left": None if self.left is None else asdict(self.left),
+        }
+        return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,38 +7,51 @@ What is rejected is given up, and its files are removed.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, takewhile
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
+    InvalidInputError,
     LanceNamespaceError,
+    PermissionDeniedError,
     TableNotFoundError,
     TableVersionNotFoundError,
 )
 
 from lance_core.compaction import CompactionOptions
-from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, ReferenceNotFound, StorageError, system_reason
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
 from namespace_server.answer import Answer
+from namespace_server.data.port import CommitChange
 from namespace_server.directory.maintenance.coverage import IndexPlan, plan_indices
 from namespace_server.directory.maintenance.fragments import FragmentPlan, plan_fragments
 from namespace_server.directory.maintenance.policy import Policy, WrongPolicy, policy_of
-from namespace_server.directory.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
+from namespace_server.directory.maintenance.report import (
+    MaintenanceReport,
+    TableOutcome,
+    TableRun,
+    TableStatus,
+    TableWork,
+)
+from namespace_server.directory.maintenance.requested import RequestedMaintenance
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.errors import namespace_not_found, table_not_found
+from namespace_server.directory.model.errors import file_damaged, namespace_not_found, table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.observability.observation import Progress, no_progress
 from table_data.requests.table_requests import CompactTable, OptimizeIndices, ReserveFragmentIds, TableRequest
+
+_log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 64
 """Tables whose manifests are read in one round."""
@@ -54,17 +67,6 @@ _UNUSED_SECONDS: Final = 86_400
 """Time in which a reservation of fragment ids that no Rewrite followed is not repeated."""
 _COMPACT: Final = "maintenance: compact"
 _INDICES: Final = "maintenance: optimise indices"
-
-
-class CommitChange(Protocol):
-    """Commits a change of a table on its newest version. Blocking.
-
-    Raises the namespace errors of a change of rows. What was rejected left no files.
-    """
-
-    def __call__(self, operation: str, request: TableRequest) -> Answer:
-        """`operation` is one of `table_data.operations.CHANGES`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,18 @@ class _Candidate(NamedTuple):
     table_id: ObjectId
     head: VersionEntry
     policy: Policy
+    fragments: int
     plan: FragmentPlan | None
     indices: IndexPlan | None
+
+    @property
+    def work(self) -> TableWork:
+        """What of the table is worth work."""
+        plan, indices = self.plan, self.indices
+        return TableWork(
+            *((0, 0, 0) if plan is None else (plan.small, plan.deleted, plan.size)),
+            *(((), 0) if indices is None else (indices.names, indices.rows)),
+        )
 
 
 @dataclass(slots=True)
@@ -123,6 +135,7 @@ class Maintenance:
         now: The time in seconds since the epoch.
         stopped: Whether the run is to end after the commit that is under way.
         progress: Called with the number of tables that were looked at.
+        message: Text that is stored with the commits, in place of one that says what each is.
     """
 
     store: ObjectStore
@@ -132,6 +145,7 @@ class Maintenance:
     now: Callable[[], float] = time.time
     stopped: Callable[[], bool] = lambda: False
     progress: Progress = no_progress
+    message: str | None = None
     _first: ObjectId | None = field(default=None, init=False)
     """The table at which the next run begins: the last one ran out of time before it."""
 
@@ -155,11 +169,7 @@ class Maintenance:
             NamespaceNotFoundError: A selected namespace does not exist (1).
             CatalogDamaged, CatalogTooNew, StorageError: The rows of the catalog cannot be read.
         """
-        end = None if seconds is None else time.monotonic() + seconds
-
-        def is_over() -> bool:
-            return self.stopped() or (end is not None and time.monotonic() >= end)
-
+        is_over = self._end(seconds)
         return self._go(
             selection or TableSelection(), is_over, lambda candidate: self._work(candidate, is_over, forced=forced)
         )
@@ -190,6 +200,45 @@ class Maintenance:
         self._first = tables[seen] if seen < len(tables) else None
         return MaintenanceReport(self.store.uri, snapshot.version, seen, len(tables) - seen, tuple(outcomes))
 
+    def run_on(self, asked: RequestedMaintenance) -> TableRun:
+        """Maintain one table of a catalog that keeps the versions of its tables, or plan that.
+
+        A refusal for want of a privilege is raised where nothing was committed before: it is answered and recorded like
+        that of any other change. A later one stands in the outcome.
+
+        Raises:
+            TableNotFoundError: The table does not exist (4).
+            InvalidInputError: It has no version yet, or its policy has a property that cannot be read (13).
+            PermissionDeniedError: The caller of `change` may not do the first change (15).
+            LanceCoreError: The rows of the catalog, or the newest manifest of the table, cannot be read.
+        """
+        snapshot = self.table.refresh()
+        [table_id] = TableSelection((asked.table_id,)).of(snapshot)
+        try:
+            first = self._candidate(snapshot, table_id)
+        except WrongPolicy as error:
+            raise InvalidInputError(f"table {join(table_id)}: {error}") from error
+        if first is None:
+            raise InvalidInputError(f"table {join(table_id)}: expected a table with a version, found none yet")
+        if first.plan is None and first.indices is None:
+            return _table_run(_outcome(first, TableStatus.NOTHING_TO_DO), first, first, snapshot.version)
+        if asked.dry_run:
+            return _table_run(self._planned(first, forced=asked.forced), first, first, snapshot.version)
+        is_over = self._end(asked.seconds)
+        outcome = self._work(first, is_over, forced=asked.forced)
+        if outcome.status is TableStatus.DONE and not outcome.commits:
+            outcome.status = TableStatus.NOTHING_TO_DO
+            if is_over():
+                outcome.status, outcome.reason = TableStatus.GIVEN_UP, "the run was over before anything was committed"
+        newest = self.table.refresh()
+        last = self._look(newest, table_id)
+        return _table_run(outcome, first, last if isinstance(last, _Candidate) else None, newest.version)
+
+    def _end(self, seconds: float | None) -> Callable[[], bool]:
+        """Whether a run is over that began now, and begins no work after so many seconds."""
+        end = None if seconds is None else time.monotonic() + seconds
+        return lambda: self.stopped() or (end is not None and time.monotonic() >= end)
+
     def _in_order(self, tables: list[ObjectId]) -> list[ObjectId]:
         if self._first is None:
             return tables
@@ -197,16 +246,23 @@ class Maintenance:
         return tables[at:] + tables[:at]
 
     def _look(self, snapshot: CatalogSnapshot, table_id: ObjectId) -> _Candidate | TableOutcome | None:
-        """A table at the snapshot; None if it has no version. The outcome, if it cannot be looked at."""
+        """As `_candidate`; the outcome, if the table cannot be looked at."""
+        try:
+            return self._candidate(snapshot, table_id)
+        except (WrongPolicy, LanceCoreError) as error:
+            head = snapshot.head(table_id)
+            version = 0 if head is None else head.version
+            return TableOutcome(join(table_id), TableStatus.FAILED, version, reason=str(error))
+
+    def _candidate(self, snapshot: CatalogSnapshot, table_id: ObjectId) -> _Candidate | None:
+        """A table at the snapshot; None if it has no version. Raises `WrongPolicy`, `LanceCoreError`."""
         head = snapshot.head(table_id)
         if head is None:
             return None
-        try:
-            policy = policy_of(snapshot, table_id, self.defaults)
-            file = self._manifest(head)
-            return _Candidate(table_id, head, policy, plan_fragments(file, policy), plan_indices(file, policy))
-        except (WrongPolicy, LanceCoreError) as error:
-            return TableOutcome(join(table_id), TableStatus.FAILED, head.version, reason=str(error))
+        policy = policy_of(snapshot, table_id, self.defaults)
+        file = self._manifest(head)
+        count = len(file.outline.fragments)
+        return _Candidate(table_id, head, policy, count, plan_fragments(file, policy), plan_indices(file, policy))
 
     def _manifest(self, entry: VersionEntry) -> ManifestFile:
         data = ManifestReader(self.store).read(entry)
@@ -219,22 +275,24 @@ class Maintenance:
         return outcome
 
     def _work(self, first: _Candidate, is_over: Callable[[], bool], *, forced: bool) -> TableOutcome:
-        """Compact a table, then extend its indices."""
+        """Compact a table, then extend its indices. Raises PermissionDeniedError if nothing was committed before."""
         outcome = _outcome(first, TableStatus.DONE)
         try:
             try:
                 candidate = self._compact_all(first, outcome, is_over, forced=forced)
             except (LanceNamespaceError, LanceCoreError) as error:
-                if isinstance(error, _GONE):
+                if isinstance(error, (*_GONE, PermissionDeniedError)):
                     raise
-                outcome.status, outcome.reason = TableStatus.FAILED, str(error)
+                outcome.status, outcome.reason = TableStatus.FAILED, _reason(first.table_id, error)
                 candidate = first
             if candidate is not None and candidate.indices is not None and not is_over():
                 self._optimize_indices(candidate, candidate.indices, outcome, forced=forced)
         except _GONE as error:
             outcome.status, outcome.reason = TableStatus.GIVEN_UP, str(error)
         except (LanceNamespaceError, LanceCoreError) as error:
-            outcome.status, outcome.reason = TableStatus.FAILED, str(error)
+            if isinstance(error, PermissionDeniedError) and not outcome.commits:
+                raise
+            outcome.status, outcome.reason = TableStatus.FAILED, _reason(first.table_id, error)
         return outcome
 
     def _compact_all(
@@ -299,7 +357,7 @@ class Maintenance:
         """Reserve fragment ids in a commit of its own: a Rewrite of indexed fragments names the ids of new ones."""
         assert candidate.plan is not None
         count = candidate.plan.reserved
-        request: ReserveFragmentIds = {**_request(candidate.table_id), "count": count}
+        request: ReserveFragmentIds = {**self._request(candidate, _COMPACT), "count": count}
         answer = self._change("reserve_fragments", request)
         entry = self.table.refresh().version_entry(candidate.table_id, None, _number(answer, "version"))
         if entry is None:
@@ -314,7 +372,7 @@ class Maintenance:
             max_source_bytes=candidate.policy.rewrite_bytes,
         )
         request: CompactTable = {
-            **_request(candidate.table_id),
+            **self._request(candidate, _COMPACT),
             "options": options,
             "reserved": {"first": reserved.first, "count": reserved.count},
         }
@@ -337,12 +395,15 @@ class Maintenance:
         outcome.indices, outcome.unindexed_rows = plan.names, plan.rows
         if not forced and self._is_left(candidate, _DISTURBED_BY_INDEX, outcome):
             return
-        request: OptimizeIndices = {**_request(candidate.table_id, _INDICES), "names": list(plan.names)}
+        request: OptimizeIndices = {**self._request(candidate, _INDICES), "names": list(plan.names)}
         answer = self._change("optimize_indices", request)
         outcome.version = _number(answer, "version")
         outcome.added_segments = _number(answer, "added_segments")
         outcome.removed_segments = _number(answer, "removed_segments")
         outcome.commits += bool(outcome.added_segments)
+
+    def _request(self, candidate: _Candidate, what: str) -> TableRequest:
+        return {"id": list(candidate.table_id), "context": {"message": self.message or what}}
 
     def _change(self, operation: str, request: TableRequest) -> Answer:
         if self.change is None:
@@ -350,8 +411,28 @@ class Maintenance:
         return self.change(operation, request)
 
 
-def _request(table_id: ObjectId, message: str = _COMPACT) -> TableRequest:
-    return {"id": list(table_id), "context": {"message": message}}
+def _reason(table_id: ObjectId, error: Exception) -> str:
+    """Why work failed, without what an error of the store says of places: that goes to the log."""
+    if isinstance(error, CorruptFile):
+        return str(file_damaged(error))
+    if isinstance(error, StorageError):
+        _log.warning("maintenance of table %s: storage cannot be used: %s", join(table_id), error)
+        return f"storage cannot be used: {system_reason(error) or type(error).__name__}"
+    return str(error)
+
+
+def _table_run(outcome: TableOutcome, first: _Candidate, last: _Candidate | None, catalog_version: int) -> TableRun:
+    if last is not None:
+        outcome.version = last.head.version
+    return TableRun(
+        outcome,
+        catalog_version,
+        first.head.version,
+        first.fragments,
+        first.work,
+        None if last is None else last.fragments,
+        None if last is None else last.work,
+    )
 
 
 def _number(answer: Answer, field: str) -> int:
@@ -361,9 +442,14 @@ def _number(answer: Answer, field: str) -> int:
 
 
 def _outcome(candidate: _Candidate, status: TableStatus) -> TableOutcome:
-    outcome = TableOutcome(join(candidate.table_id), status, candidate.head.version)
-    if candidate.plan is not None:
-        outcome.small, outcome.deleted, outcome.size = candidate.plan.small, candidate.plan.deleted, candidate.plan.size
-    if candidate.indices is not None:
-        outcome.indices, outcome.unindexed_rows = candidate.indices.names, candidate.indices.rows
-    return outcome
+    work = candidate.work
+    return TableOutcome(
+        join(candidate.table_id),
+        status,
+        candidate.head.version,
+        work.small_fragments,
+        work.fragments_with_deletions,
+        work.bytes,
+        indices=work.indices,
+        unindexed_rows=work.unindexed_rows,
+    )

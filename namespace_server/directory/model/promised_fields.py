@@ -100,6 +100,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "list_table_tags": frozenset({"context", "id", "identity", "limit", "page_token"}),
     "list_table_versions": frozenset({"branch", "context", "descending", "id", "identity", "limit", "page_token"}),
     "list_tables": frozenset({"context", "id", "identity", "include_declared", "limit", "page_token"}),
+    "maintain_table": frozenset({"context", "dry_run", "forced", "id", "identity", "seconds"}),
     "namespace_exists": frozenset({"context", "id", "identity"}),
     "pin_catalog_version": frozenset({"context", "identity", "name", "reason", "seconds", "version"}),
     "register_intent": frozenset({"context", "identity", "intent_id", "reason", "seconds", "tables"}),

@@ -13,6 +13,7 @@ from namespace_server.rest.handlers import (
     Change,
     ChangesRead,
     Commit,
+    MaintenanceOfTable,
     Read,
     RowsChange,
     SchemaMetadataChange,
@@ -156,6 +157,8 @@ OPERATIONS: tuple[Route, ...] = (
         TableChange(_COMMITTED, BranchQuery, optional=True, named="index_name"),
         dialects=ALL_DIALECTS,
     ),
+    # Ours: fewer fragments with the same rows, and indices over all of them.
+    post("maintain_table", "/v1/table/{id}/maintain", MaintenanceOfTable()),
     # -- changes of metadata and columns, and going back to an earlier version
     post("update_table_schema_metadata", "/v1/table/{id}/schema_metadata/update", SchemaMetadataChange()),
     post(

@@ -184,6 +184,9 @@ from .list_table_tags_response import ListTableTagsResponse
 from .list_table_tags_response_tags import ListTableTagsResponseTags
 from .list_table_versions_response import ListTableVersionsResponse
 from .list_tables_response import ListTablesResponse
+from .maintain_table_request import MaintainTableRequest
+from .maintain_table_response import MaintainTableResponse
+from .maintenance_work import MaintenanceWork
 from .match_query import MatchQuery
 from .merge_insert_into_table_response import MergeInsertIntoTableResponse
 from .multi_match_query import MultiMatchQuery
@@ -442,6 +445,9 @@ __all__ = (
     "ListTableTagsResponseTags",
     "ListTableVersionsResponse",
     "ListTablesResponse",
+    "MaintainTableRequest",
+    "MaintainTableResponse",
+    "MaintenanceWork",
     "MatchQuery",
     "MergeInsertIntoTableResponse",
     "MultiMatchQuery",
