@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     )
     from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.log import CatalogLog, LogEntry
+    from namespace_client.maintenance import MaintenanceResult, MaintenanceStatus, MaintenanceWork
     from namespace_client.names import Name
     from namespace_client.progress import with_progress
     from namespace_client.reading import TableReader
@@ -206,6 +207,9 @@ __all__ = [
     "Intent",
     "InvalidCall",
     "LogEntry",
+    "MaintenanceResult",
+    "MaintenanceStatus",
+    "MaintenanceWork",
     "MergeCounts",
     "MultiTableTransaction",
     "Name",
@@ -316,6 +320,9 @@ _HOMES: Final = {
     "TableOverview": "namespace_client.table_overview",
     "VersionOverview": "namespace_client.table_overview",
     "CompactionCounts": "namespace_client.results",
+    "MaintenanceResult": "namespace_client.maintenance",
+    "MaintenanceStatus": "namespace_client.maintenance",
+    "MaintenanceWork": "namespace_client.maintenance",
     "MergeCounts": "namespace_client.results",
     "TableResult": "namespace_client.results",
     "TransactionResult": "namespace_client.results",

@@ -382,6 +382,7 @@ class AsyncCatalog(_Threaded[Catalog]):
     rename = _threaded(Catalog.rename)
     undrop = _threaded(Catalog.undrop)
     dropped_tables = _threaded(Catalog.dropped_tables)
+    maintain = _threaded(Catalog.maintain)
     tags = _threaded(Catalog.tags)
     create_tag = _threaded(Catalog.create_tag)
     move_tag = _threaded(Catalog.move_tag)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from namespace_client.descriptions import BranchDescription, TagDescription
+    from namespace_client.maintenance import MaintenanceResult
     from namespace_client.results import MergeCounts
     from namespace_client.staged_transaction import Isolation
     from namespace_client.transaction import MultiTableTransaction
@@ -326,6 +327,44 @@ class CatalogChanges(CatalogReads):
         request |= {} if new_name is None else {"new_id": list(self._path(new_name))}
         request |= {} if tombstone is None else {"tombstone_id": tombstone}
         self.access.change("undrop_table", request, message=message)
+
+    def maintain(
+        self,
+        table: AnyName,
+        *,
+        dry_run: bool = False,
+        forced: bool = False,
+        seconds: float | None = None,
+        message: str | None = None,
+    ) -> MaintenanceResult:
+        """Compact the main branch of a table and extend its indices, where its policy says that it is worth it.
+
+        Each commit is a batch of the caller, who needs `maintain` on the table. What was committed stays, whatever
+        becomes of the rest: the result says what is left.
+
+        Args:
+            table: Name of the table.
+            dry_run: Whether nothing is written, and what is worth work is told.
+            forced: Whether it is done though other writers changed the table within `maintenance.quiet_seconds`.
+            seconds: Time after which no more work is begun, 1 to 3600; 30 if None.
+            message: Text that is stored with each commit, in place of one that says what the commit is.
+
+        Raises:
+            NotFound: There is no such table.
+            CommitRejected: The catalog refused it: with code 13 a table without a version.
+        """
+        table_id = self._path(table)
+        request: Json = {"id": list(table_id), "dry_run": dry_run, "forced": forced}
+        request |= {} if seconds is None else {"seconds": seconds}
+
+        def parse(answer: Json) -> MaintenanceResult:
+            from namespace_client.maintenance import MaintenanceResult
+
+            return MaintenanceResult.of(table_id, answer)
+
+        if dry_run:
+            return self.access.asked("maintain_table", request, parse)
+        return self.access.changed("maintain_table", request, parse, message=message)
 
     # -- tags
 

@@ -80,6 +80,10 @@ class Namespace(Protocol):
         """Make a change of tags and branches, which writes or removes files beside the catalog."""
         ...
 
+    def maintain(self, request: Mapping[str, Any]) -> NamespaceAnswer:
+        """Maintain a table, or plan that; without an idempotency key, since work that is done is not done again."""
+        ...
+
     def blob_refusal(self, place: str) -> str | None:
         """Why the file at a path or URI, which is a value of a column of blobs, is not read; None if it is."""
         ...
@@ -125,6 +129,9 @@ class InProcessBackend:
         """See `Backend.ask`."""
         if operation == "list_catalog_events":
             return self._events(request)
+        if operation == "maintain_table":  # a plan
+            with self._errors():
+                return self.namespace.maintain(request).body
         return self._read(operation, request, at)
 
     def rows(
@@ -193,7 +200,9 @@ class InProcessBackend:
         """See `Backend.send`."""
         answer: NamespaceAnswer | LanceNamespaceError
         try:
-            if operation in _WITH_FILES:
+            if operation == "maintain_table":
+                answer = self.namespace.maintain(request)
+            elif operation in _WITH_FILES:
                 answer = self.namespace.change(operation, request, idempotency_key=idempotency_key)
             else:
                 call = self.namespace.prepare(operation, request, idempotency_key=idempotency_key)

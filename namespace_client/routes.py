@@ -59,6 +59,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "undrop_table": _Route("POST", "/v1/table/{id}/undrop"),
     "clone_table": _Route("POST", "/v1/table/{id}/clone"),
     "rename_table": _Route("POST", "/v1/table/{id}/rename"),
+    "maintain_table": _Route("POST", "/v1/table/{id}/maintain"),
     "batch_delete_table_versions": _Route("POST", "/v1/table/{id}/version/delete"),
     "list_table_versions": _Route("POST", "/v1/table/{id}/version/list", in_query=True),
     "describe_table_version": _Route("POST", "/v1/table/{id}/version/describe"),

@@ -59,6 +59,7 @@ SCREENS: Final = (
     Screen("undrop", "/tables/{table}/undrop", changes.ask_undrop, changes.undrop),
     Screen("tag", "/tables/{table}/tag", changes.ask_tag, changes.tag),
     Screen("drop", "/tables/{table}/drop", changes.ask_drop, changes.drop),
+    Screen("maintenance", "/tables/{table}/maintenance", changes.ask_maintenance, changes.maintain),
     Screen("pin", "/pin", changes.ask_pin, changes.pin),
     Screen("unpin", "/unpin", changes.ask_unpin, changes.unpin),
     Screen("sign-in", "/sign-in", sign_in.show, sign_in.sign_in, open=True),

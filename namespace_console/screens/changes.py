@@ -7,6 +7,7 @@ from typing import Final
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected, InvalidCall
+from namespace_client.maintenance import MaintenanceResult
 from namespace_client.names import Name, absolute
 from namespace_client.table_overview import table_overview
 from namespace_client.wire import DroppedTable
@@ -15,6 +16,16 @@ from namespace_console.visits import Onward, Shown, Visit, missing, whole_number
 from table_data.batch_operations import DELIMITER, TableId
 
 _MOST_DAYS: Final = 30
+_RUN_SECONDS: Final = 10
+_SAID: Final = {
+    "done": "Done.",
+    "nothing_to_do": "Nothing of this table is worth work.",
+    "planned": "This is worth work.",
+    "busy": "The table is left to its other writers.",
+    "given_up": "This was given up.",
+    "failed": "This has failed.",
+}
+"""What the outcomes of maintenance mean."""
 
 
 def ask_undrop(visit: Visit) -> Shown:
@@ -110,6 +121,27 @@ def drop(visit: Visit) -> Shown:
         )
     visit.catalog.drop(table_id, message=_message(visit))
     return Onward(visit.links("drops", at=None))
+
+
+def ask_maintenance(visit: Visit) -> Shown:
+    """What of a table is worth work, if the visitor may have it done: three requests."""
+    table_id = named(visit)
+    may = visit.catalog.can("maintain", table=table_id).allowed  # else each look would be an attempt that is refused
+    return _maintenance(visit, table_id, visit.catalog.maintain(table_id, dry_run=True) if may else None)
+
+
+def maintain(visit: Visit) -> Shown:
+    """Maintain a table for a while, and show what became of it."""
+    table_id = named(visit)
+    forced = bool(visit.form.get("forced"))
+    done = visit.catalog.maintain(table_id, forced=forced, seconds=_RUN_SECONDS, message=_message(visit))
+    return _maintenance(visit, table_id, done)
+
+
+def _maintenance(visit: Visit, table_id: TableId, found: MaintenanceResult | None) -> Shown:
+    said = None if found is None else _SAID[found.status]
+    title = f"Maintenance of {Name(table_id)}"
+    return visit.newest_page("maintenance.html", title, name=table_id, found=found, said=said)
 
 
 def _dropped(visit: Visit, tombstone: str | None, table_id: TableId) -> DroppedTable:

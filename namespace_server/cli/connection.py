@@ -202,6 +202,17 @@ def is_of_server(context: typer.Context) -> bool:
     return _connection(context.obj).is_server
 
 
+def names_server(context: typer.Context) -> bool:
+    """Whether a command that works on a root or asks a server is to ask one.
+
+    Of two variables of the environment that of the root counts. False where nothing names a catalog.
+    """
+    found: CatalogTarget = context.obj
+    if (found.root and not found.is_given) or not any(getattr(found, name) for name in _VARIABLES):
+        return False
+    return _connection(found).is_server
+
+
 def root_options(context: typer.Context) -> dict[str, str]:
     """The options of the object store at the root of a catalog."""
     return _options_of(context.obj, _local(context))

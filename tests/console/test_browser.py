@@ -38,6 +38,7 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
     "undrop": (),  # is looked at when a table is dropped
     "tag": (f"{ALL}/tag?version=1",),
     "drop": (f"{ALL}/drop",),
+    "maintenance": (f"{ALL}/maintenance",),
     "pin": ("/pin",),
     "unpin": (),
     "sign-in": ("/sign-in",),

@@ -18,6 +18,7 @@ from namespace_client import Catalog
 from namespace_console.application import Console
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
 from tests.console.conftest import HOSTILE, KEY_OF, KEYS, PNG, Site, Visitor, text_of
 from tests.running import serving
@@ -42,6 +43,7 @@ SCREENS = {
     "/grants": 3,
     "/tables/shown%24all/tag?version=1": 9,
     "/tables/shown%24all/drop": 12,
+    "/tables/shown%24all/maintenance": 3,
     "/pin": 1,
 }
 """Each page, and how many requests to the API it takes."""
@@ -92,6 +94,7 @@ class TestGrants:
             "/values/b?row=0",
             "/tag",
             "/drop",
+            "/maintenance",
             "/undrop?tombstone=x",
             "?at=3",
         ],
@@ -113,6 +116,12 @@ class TestGrants:
             answer = eve.get(f"/tables/shop%24names{page}")
             assert answer.status_code == 403
             assert "hidden_column" not in answer.text.replace("/values/hidden_column", "")
+
+    def test_who_may_not_maintain_a_table_is_told_so(self, eve: Visitor) -> None:
+        page = "/tables/shop%24orders/maintenance"
+        assert "You may not maintain this table" in eve.text(page)
+        assert "<form" not in re.sub(r"<header.*?</header>", "", eve.get(page).text, flags=re.DOTALL)
+        assert eve.post(page, {}, of="/pin").status_code == 403
 
     def test_lists_have_what_may_be_seen(self, eve: Visitor) -> None:
         assert "orders" in eve.text("/namespaces/shop")
@@ -330,6 +339,36 @@ class TestChanges:
         assert lance.dataset(state.uri).count_rows() == 3
         assert ann.get(asked).status_code == 404
 
+    def test_a_table_is_maintained(self, ann: Visitor, site: Site) -> None:
+        name, page = ("shown", "tidy"), "/tables/shown%24tidy/maintenance"
+        for number in range(4):
+            rows = pa.table({"id": [2 * number, 2 * number + 1]})
+            if number:
+                site.owner.append(name, rows)
+            else:
+                site.owner.create(name, rows)
+        assert "What is worth work" in ann.text("/tables/shown%24tidy")
+        asked = ann.text(page)
+        assert "This is worth work." in asked
+        assert "Worth joining 4 small fragments" in asked
+        assert ann.http.post(f"/console{page}", data={}).status_code == 403
+        answer = ann.post(page, {"message": "tidy up"}, of=page)
+        assert answer.status_code == 200, text_of(answer.text)
+        assert "Done. 1 commit: 4 fragments became 1." in text_of(answer.text)
+        assert "Maintain the table" not in answer.text  # nothing is left
+        require_harmless(answer.text)
+        state = site.owner.access.table(name)
+        assert state is not None
+        dataset = lance.dataset(state.uri)
+        assert (len(dataset.get_fragments()), dataset.count_rows()) == (1, 8)
+        site.owner.delete(name, "id < 4")
+        busy = ann.get(page).text
+        assert "left to its other writers" in busy
+        assert "was committed less than 60 s ago" in busy
+        answer = ann.post(page, {"forced": "yes"}, of=page)
+        assert "Done. 1 commit: 1 fragment became 1." in text_of(answer.text)
+        assert lance.dataset(state.uri).count_rows() == 4
+
     def test_a_version_is_tagged(self, ann: Visitor, site: Site) -> None:
         page = "/tables/shop%24orders/tag"
         assert "version 1" not in {*site.owner.tags(("shop", "orders"))}
@@ -359,10 +398,26 @@ class TestChanges:
         for path in (
             "/tables/shop%24orders/drop",
             "/tables/shop%24orders/tag?tag=x&version=1",
+            "/tables/shop%24orders/maintenance",
             "/pin?name=x&version=1",
         ):
             assert ann.get(path).status_code == 200
         assert site.owner.access.state().version == before
+
+
+def test_a_server_that_is_read_only_offers_no_maintenance(tmp_path: Path) -> None:
+    switch = tmp_path / "read-only"
+    namespace = DirectoryNamespace(root=str(tmp_path / "root"), durability="none")
+    app = create_app(namespace, Authenticator({}), read_only=ReadOnlySwitch(file=switch))
+    app.mount("console", Console())
+    with serving(app) as url, Catalog.connect(url) as owner, httpx.Client(base_url=url, verify=False) as http:
+        owner.create("t", pa.table({"id": [1]}))
+        assert "Nothing of this table is worth work." in Visitor(http).text("/tables/t/maintenance")
+        switch.touch()
+        refused = Visitor(http).get("/tables/t/maintenance")
+        assert refused.status_code == 503
+        assert "read-only" in refused.text
+        assert "Maintain the table" not in refused.text
 
 
 class Tags(HTMLParser):

@@ -18,6 +18,7 @@ from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.identity import Authenticator
+from table_data.requests.table_requests import UpdateRows
 from tests.access.granting import ADMIN, Caller, granted, key, keys, put_rows, switch_on
 from tests.running import running, serving
 
@@ -177,7 +178,8 @@ def test_of_two_at_a_time_one_does_the_work(served: Served) -> None:
 
 def before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[str]:
     """Other requests come between the staging and the commit of a compaction. The principals of its callers."""
-    commit, callers = DirectoryNamespace.prepare_change, []
+    commit = DirectoryNamespace.prepare_change
+    callers: list[str] = []
 
     def meanwhile(self: DirectoryNamespace, staged: Any, record: Any) -> Any:
         if record.message and record.message.startswith("maintenance") and not callers:
@@ -193,9 +195,10 @@ def test_an_update_meanwhile_wins(served: Served, monkeypatch: pytest.MonkeyPatc
     other = DirectoryNamespace(root=str(served.root), durability="none")
 
     def update() -> None:
-        other.data.change("update_table", {"id": ["t"], "predicate": "id = 3", "updates": [["id", "33"]]})
+        update: UpdateRows = {"id": ["t"], "predicate": "id = 3", "updates": [["id", "33"]]}
+        other.data.change("update_table", update)
 
-    callers = before_the_commit(monkeypatch, lambda: callers.append("x") or update())
+    before_the_commit(monkeypatch, update)
     answer = served.ask({})
     other.close()
     assert (answer["status"], answer["commits"]) == ("given_up", 0)
@@ -248,7 +251,9 @@ def test_what_is_revoked_meanwhile_is_refused(team: Granted, monkeypatch: pytest
     assert callers == ["ann"]
     assert refused.status_code in {403, 404} or refused.json()["status"] == "given_up"
     namespace = DirectoryNamespace(root=str(team.root))
-    assert namespace.catalog.snapshot().head(("t",)).version == COUNT
+    head = namespace.catalog.snapshot().head(("t",))
+    assert head is not None
+    assert head.version == COUNT
     namespace.close()
 
 

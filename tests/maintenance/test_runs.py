@@ -29,7 +29,8 @@ def two_changes(change: CommitChange, _over: Callable[[], bool]) -> Answer:
 
 def test_changes_are_made_by_the_task_one_after_another() -> None:
     async def act() -> None:
-        runs, tasks = MaintenanceRuns(1), []
+        runs = MaintenanceRuns(1)
+        tasks: list[object] = []
 
         async def make(operation: str, request: Any) -> Answer:
             tasks.append(asyncio.current_task())
@@ -59,7 +60,8 @@ def test_errors_of_changes_and_of_runs_are_raised_where_they_are_waited_for() ->
 
 def test_no_change_is_made_for_a_task_that_was_cancelled() -> None:
     async def act() -> None:
-        runs, begun, errors = MaintenanceRuns(1), asyncio.Event(), []
+        runs, begun = MaintenanceRuns(1), asyncio.Event()
+        errors: list[tuple[Exception, bool]] = []
         seen = threading.Event()
 
         def run(change: CommitChange, is_over: Callable[[], bool]) -> Answer:

@@ -299,6 +299,30 @@ def test_maintain(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_server_is_asked_to_maintain_a_table(
+    tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]
+) -> None:
+    table = make_small_fragments(tmp_path)
+    process, url = start("--root", str(tmp_path))
+    planned = run("maintain", "--url", url, "--table", "g.t", "--dry-run")
+    assert (planned.returncode, planned.stderr) == (0, "")
+    assert planned.stdout.startswith("g.t: planned\n")
+    done = run("maintain", "--table", "g$t", "--json", "--seconds", "60", LANCE_NAMESPACE_URL=url)
+    assert done.returncode == 0, done.stderr
+    [result] = json.loads(done.stdout)
+    assert (result["id"], result["status"], result["commits"]) == (["g", "t"], "done", 1)
+    assert len(lance.dataset(table).get_fragments()) == 1
+    assert "expected" in refused("maintain", "--url", url, "--table", "g.u")
+    for given in (
+        (),
+        ("--table", "g.t", "--namespace", "g"),
+        ("--table", "g.t", "--policy", "maintenance.compact=true"),
+    ):
+        assert "a server is asked by --table" in refused("maintain", "--url", url, *given)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
 def test_maintain_reports_a_failure(tmp_path: Path) -> None:
     root = tmp_path / "catalog"
     make_small_fragments(root)

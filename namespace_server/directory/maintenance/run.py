@@ -290,7 +290,7 @@ class Maintenance:
         except _GONE as error:
             outcome.status, outcome.reason = TableStatus.GIVEN_UP, str(error)
         except (LanceNamespaceError, LanceCoreError) as error:
-            if isinstance(error, PermissionDeniedError) and not outcome.commits:
+            if isinstance(error, PermissionDeniedError) and outcome.version == first.head.version:
                 raise
             outcome.status, outcome.reason = TableStatus.FAILED, _reason(first.table_id, error)
         return outcome
@@ -306,7 +306,7 @@ class Maintenance:
             if candidate.plan.reserved > reserved.count:
                 if not forced and self._is_repeated(candidate, outcome):
                     break
-                reserved = self._reserve(candidate)
+                reserved = self._reserve(candidate, outcome)
             if not self._compact(candidate, candidate.plan, reserved, outcome):
                 break
             found = self._look(self.table.refresh(), candidate.table_id)
@@ -353,13 +353,14 @@ class Maintenance:
                 continue
         return None
 
-    def _reserve(self, candidate: _Candidate) -> _Reserved:
+    def _reserve(self, candidate: _Candidate, outcome: TableOutcome) -> _Reserved:
         """Reserve fragment ids in a commit of its own: a Rewrite of indexed fragments names the ids of new ones."""
         assert candidate.plan is not None
         count = candidate.plan.reserved
         request: ReserveFragmentIds = {**self._request(candidate, _COMPACT), "count": count}
         answer = self._change("reserve_fragments", request)
-        entry = self.table.refresh().version_entry(candidate.table_id, None, _number(answer, "version"))
+        outcome.version = _number(answer, "version")
+        entry = self.table.refresh().version_entry(candidate.table_id, None, outcome.version)
         if entry is None:
             raise table_not_found(candidate.table_id)
         return _Reserved(self._manifest(entry).outline.max_fragment_id - count + 1, count)

@@ -24,7 +24,8 @@ class MaintainTableResponse:
         version_before (int): The newest version of the table before.
         version (int): The newest version of the table after it.
         fragments_before (int):
-        commits (int): The commits that it made, each a batch of the caller.
+        commits (int): Its commits of fragments and indices, each a batch of the caller. One more reserves ids of
+            fragments that an index covers.
         removed_fragments (int):
         added_fragments (int): Fragments that have the rows of the removed ones.
         rewritten_indices (int): Index segments that were written again for these fragments.
