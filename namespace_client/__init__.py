@@ -34,6 +34,7 @@ routes              the HTTP routes of the operations
 logins              tokens of the user by server, got by the device grant, renewed and kept
 wire                request and response types, and the exceptions for error responses
 catalog_overview    what is in a catalog, as far as it is known
+maintenance         the result of maintenance of one table
 history             the versions of the catalog, and what made them
 audit               what a server has refused
 grants              who may do what: grants, grantees, objects

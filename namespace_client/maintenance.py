@@ -11,7 +11,11 @@ from namespace_client.names import Name
 from table_data.batch_operations import Json, TableId
 
 MaintenanceStatus = Literal["done", "nothing_to_do", "planned", "busy", "given_up", "failed"]
-_COUNTS: Final = (
+_NUMBERS: Final = (
+    "catalog_version",
+    "version_before",
+    "version",
+    "fragments_before",
     "commits",
     "removed_fragments",
     "added_fragments",
@@ -102,17 +106,13 @@ class MaintenanceResult(ShownAsTable):
         left: Any = answer.get("left")
         fragments: Any = answer.get("fragments")
         return cls(
-            table_id,
-            answer["status"],
-            answer.get("reason"),
-            int(answer["catalog_version"]),
-            int(answer["version_before"]),
-            int(answer["version"]),
-            int(answer["fragments_before"]),
-            None if fragments is None else int(fragments),
-            *(int(answer[name]) for name in _COUNTS),
-            MaintenanceWork.of(answer["found"]),
-            None if left is None else MaintenanceWork.of(left),
+            id=table_id,
+            status=answer["status"],
+            reason=answer.get("reason"),
+            fragments=None if fragments is None else int(fragments),
+            found=MaintenanceWork.of(answer["found"]),
+            left=None if left is None else MaintenanceWork.of(left),
+            **{name: int(answer[name]) for name in _NUMBERS},
         )
 
     def _title(self) -> str:

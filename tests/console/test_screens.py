@@ -346,7 +346,7 @@ class TestChanges:
             if number:
                 site.owner.append(name, rows)
             else:
-                site.owner.create(name, rows)
+                site.owner.create(name, rows, properties={"maintenance.min_fragments": "2"})
         assert "What is worth work" in ann.text("/tables/shown%24tidy")
         asked = ann.text(page)
         assert "This is worth work." in asked

@@ -312,7 +312,7 @@ def test_a_server_is_asked_to_maintain_a_table(
     [result] = json.loads(done.stdout)
     assert (result["id"], result["status"], result["commits"]) == (["g", "t"], "done", 1)
     assert len(lance.dataset(table).get_fragments()) == 1
-    assert "expected" in refused("maintain", "--url", url, "--table", "g.u")
+    assert "g$u does not exist" in refused("maintain", "--url", url, "--table", "g.u")
     for given in (
         (),
         ("--table", "g.t", "--namespace", "g"),
