@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from namespace_client.catalog_overview import CatalogOverview
-from namespace_client.errors import CommitRejected
+from namespace_client.errors import AccessRefused, CommitRejected
 from namespace_client.health import ServerHealth
 from namespace_console.visits import Shown, Visit
 
@@ -25,16 +25,16 @@ def show(visit: Visit) -> Shown:
 
 
 def _figures(visit: Visit) -> CatalogOverview | None:
-    """What is in the catalog, None where storage cannot be asked."""
+    """What is in the catalog, None where storage cannot be asked, or the visitor sees the catalog and nothing in it."""
     try:
         return visit.catalog.figures()
-    except CommitRejected:
+    except (AccessRefused, CommitRejected):
         return None
 
 
 def _health(visit: Visit) -> ServerHealth | None:
-    """How the server is, None where nothing is measured."""
+    """How the server is, None where nothing is measured, or the visitor sees the catalog and nothing in it."""
     try:
         return visit.catalog.health()
-    except CommitRejected:
+    except (AccessRefused, CommitRejected):
         return None

@@ -182,14 +182,14 @@ class JsonCatalog:
         return self.catalog.snapshot()
 
     def require(self, subject: Subject | None, operation: str) -> None:
-        """Raise PermissionDeniedError (15) unless a subject may do an operation on the catalog as a whole.
+        """Raise PermissionDeniedError (15) unless a subject may do an operation on the catalog and all that is in it.
 
         By the newest version that this process knows; storage is not looked at.
         """
         known = self.catalog.table.known
         sight = None if known is None else sight_of(known, subject)
         if sight is not None:
-            sight.require(REQUIREMENTS[operation].privileges, ())
+            sight.require_all(REQUIREMENTS[operation].privileges)
 
     def is_granted(self, subject: Subject, operation: str) -> bool:
         """Whether grants are in force, and allow a subject an operation on the catalog as a whole.

@@ -325,23 +325,26 @@ class TestDefaultIsDeny:
 
 
 class TestFigures:
-    """The metrics of a server count all tables: they are for who sees the catalog (A13)."""
+    """Metrics and figures count all tables: they are for who sees all of the catalog (A13), not for who may create."""
 
     def test_over_http(self, tmp_path: Path) -> None:
         root = tmp_path / "root"
         metrics = ServerMetrics()
         namespace = DirectoryNamespace(root=str(root), durability="none", observer=metrics)
-        app = create_app(namespace, Authenticator(keys("boss", "bob")), metrics=metrics)
+        app = create_app(namespace, Authenticator(keys("boss", "bob", "maker")), metrics=metrics)
         with serving(app) as url, httpx.Client(base_url=url, verify=False) as http:
             assert http.get("/metrics", headers=as_principal("bob")).status_code == 200
             assert http.post("/v1/namespace/hushed/create", json={}, headers=as_principal("bob")).status_code == 200
-            switch_on(root, granted("catalog", "", "boss", "see"), granted("namespace", "hushed", "bob", "own"))
+            grants = [granted("catalog", "", "boss", "see"), granted("namespace", "hushed", "bob", "own")]
+            switch_on(root, *grants, granted("catalog", "", "maker", "create"))
             assert http.post("/v1/namespace/hushed/describe", json={}, headers=as_principal("bob")).status_code == 200
-            refused = http.get("/metrics", headers=as_principal("bob"))
-            assert (refused.status_code, refused.json()["code"]) == (403, 15)
-            told = http.get("/metrics", headers=as_principal("boss"))
-            assert told.status_code == 200
-            assert "hushed" not in told.text
+            for path in ("/metrics", "/v1/catalog/figures"):
+                for principal in ("bob", "maker"):
+                    refused = http.get(path, headers=as_principal(principal))
+                    assert (refused.status_code, refused.json()["code"]) == (403, 15)
+                told = http.get(path, headers=as_principal("boss"))
+                assert told.status_code == 200
+                assert "hushed" not in told.text
 
 
 class TestOwnOnly:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx
 import pyarrow as pa
+import pytest
 
-from namespace_client import Catalog
+from namespace_client import AccessRefused, Catalog
 from namespace_console.application import Console
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -53,3 +54,29 @@ def test_home_tells_rows_and_bytes_and_links_what_is_worth_maintenance(tmp_path:
     assert re.search(r'worth maintenance</dt><dd>1: <a href="/console/tables/shop%24orders">', page), page
     assert "is worth maintenance" not in after
     assert "Tables worth maintenance 0" in after
+
+
+def test_home_tells_nothing_of_tables_to_who_may_create_some_and_sees_none(tmp_path: Path) -> None:
+    app = create_app(DirectoryNamespace(root=str(tmp_path), durability="none"), Authenticator(KEYS, wrong_keys=0))
+    app.mount("console", Console())
+    with serving(app) as url, Catalog.connect(url, api_key=KEY_OF["ann"]) as owner:
+        owner.create_namespace(["secret"])
+        owner.create(["secret", "secret"], pa.table({"id": [1, 2]}))
+        owner.enable_grants(principals=["ann"])
+        owner.grant("create", principal="bob", catalog=True)
+        owner.grant("see", principal="eve", catalog=True)
+        told = {}
+        for principal in ("ann", "bob", "eve"):
+            with httpx.Client(base_url=url, verify=False, timeout=30) as http:
+                visitor = Visitor(http)
+                assert visitor.sign_in(KEY_OF[principal]).status_code == 303
+                told[principal] = visitor.text("")
+        with (
+            Catalog.connect(url, api_key=KEY_OF["bob"]) as bob,
+            pytest.raises(AccessRefused, match="all of the catalog"),
+        ):
+            bob.figures()
+    assert "1 table 2 rows" in told["ann"]
+    assert "1 table 2 rows" in told["eve"]
+    assert "2 rows" not in told["bob"]
+    assert "secret" not in told["bob"]

@@ -83,10 +83,7 @@ class ReadContext:
         return not isinstance(self._snapshot, VisibleSnapshot) or self._snapshot.allows(privilege, table_id)
 
     def require(self, privileges: Collection[Privilege], table_id: ObjectId) -> None:
-        """Raise PermissionDeniedError (15) if the reader lacks a privilege on a table that it may see.
-
-        The id of the catalog as a whole is ().
-        """
+        """Raise PermissionDeniedError (15) if the reader lacks a privilege on a table that it may see."""
         if self.sight is not None:
             missing = [each for each in privileges if not self.allows(each, table_id)]
             if missing:
@@ -172,8 +169,9 @@ def judge_read(context: ReadContext, operation: str, request: Request) -> None:
     """
     requirement = REQUIREMENTS[operation]
     needed = requirement.privileges
-    if needed and requirement.on == "catalog":
-        context.require(needed, ())
+    if requirement.on == "catalog":
+        if context.sight is not None:
+            context.sight.require_all(needed)
     elif needed:
         table_id = request_fields.table_id(request)
         if context.about(table_id).table(table_id) is not None:

@@ -73,13 +73,25 @@ class Sight:
         if missing:
             raise self.denied(missing, object_id)
 
+    def require_all(self, privileges: Collection[Privilege]) -> None:
+        """Raise PermissionDeniedError (15) unless the caller has these privileges on all that is in the catalog.
+
+        `create` on the catalog shows it, and nothing in it.
+        """
+        judged = {each: self.policy.judge(self.subject, each, ("",)) for each in ordered(privileges)}
+        missing = [
+            Authorization(each, decision.allowed, decision.reason, "catalog", ())
+            for each, decision in judged.items()
+            if not decision.allowed
+        ]
+        if missing:
+            raise _denial(missing, "all of the catalog")
+
     def denied(self, missing: Collection[Privilege], object_id: ObjectId, more: str = "") -> PermissionDeniedError:
         """The error of the caller, who sees an object and lacks privileges on it; or on something `more`."""
         checks = [self._check(each, object_id) for each in ordered(missing)]
         name = f"{checks[0].kind} {join(object_id)}" if object_id else "the catalog"
-        needed = " and ".join(ordered(missing))
-        error = PermissionDeniedError(f"permission denied, nothing was done: expected {needed} on {more}{name}")
-        return with_authorizations(with_nothing_done(error), checks)
+        return _denial(checks, f"{more}{name}")
 
     def explained(self, error: E, object_id: ObjectId) -> E:
         """The error that an object is not there, with the check by which it is hidden, or would be if it were there."""
@@ -133,6 +145,13 @@ def permission_of(allows: Callable[[Privilege], bool]) -> Permission | None:
 def _not_for_callers(*_: object, **__: object) -> Any:
     """A method that callers of a server do not reach."""
     raise AssertionError("this is not for the callers of a server")
+
+
+def _denial(missing: Sequence[Authorization], on: str) -> PermissionDeniedError:
+    """The error that these privileges, in order, are missing."""
+    needed = " and ".join(each.privilege for each in missing)
+    error = PermissionDeniedError(f"permission denied, nothing was done: expected {needed} on {on}")
+    return with_authorizations(with_nothing_done(error), missing)
 
 
 class VisibleSnapshot(CatalogSnapshot):
