@@ -32,6 +32,7 @@ NAMES = (
     "growth",
     "object_store",
     "metrics_cost",
+    "console",
     "grants",
 )
 PROJECT = Path(__file__).resolve().parent.parent

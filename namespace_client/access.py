@@ -475,8 +475,11 @@ class CatalogAccess:
         first |= {} if page is None else {"limit": page}
         for answer in self._pages("list_audited_versions" if audited else "list_catalog_versions", first):
             with self._parsing():
-                versions = [CatalogVersion.of(row) for row in answer["versions"]]
-            yield from versions
+                rows = iter(answer["versions"])
+            for row in rows:
+                with self._parsing():
+                    version = CatalogVersion.of(row)
+                yield version
 
     def refused_attempts(self, wanted: Json) -> Iterator[RefusedAttempt]:
         """The refused attempts that a server has recorded, newest first.

@@ -15,7 +15,7 @@ from typing import Final
 from lance_core.amounts import counted, size
 from namespace_client.display import ShownAsTable, ago, number, when
 
-_SAMPLE: Final = re.compile(r"lance_namespace_(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
+_SAMPLE: Final = re.compile(r"^lance_namespace_(\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 _DAY: Final = 86_400.0
 _BACKLOG: Final = 100
@@ -38,7 +38,35 @@ _REASONS: Final = {
     "upload": "of uploads that have ended",
 }
 
+_PREFIX: Final = "lance_namespace_"
+_READ: Final = (
+    "audit_lines_total",
+    "background_runs_total",
+    "backup_timestamp_seconds",
+    "batch_seconds_bucket",
+    "batch_seconds_count",
+    "catalog_entries",
+    "clock_ahead_seconds",
+    "collected_bytes_total",
+    "collected_files_total",
+    "collection_end_timestamp_seconds",
+    "collection_left_tables",
+    "collection_young_bytes",
+    "collection_young_files",
+    "cursors",
+    "open_records",
+    "promotion_backlog",
+    "quarantined_files_total",
+    "queued_changes",
+    "read_only",
+    "snapshot_age_seconds",
+    "step_seconds_bucket",
+)
+SERIES: Final = tuple(_PREFIX + name for name in _READ)
+"""The time series that health is read from."""
+
 Samples = Mapping[str, Sequence[tuple[Mapping[str, str], float]]]
+"""Values of the series, each with its labels, by the names in `_READ`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +178,8 @@ def seconds(value: float | None) -> str:
 def read_health(exposition: str, now: float | None = None) -> ServerHealth:
     """The health that a text of metrics tells. What it lacks counts as nothing."""
     samples = _samples(exposition)
-    batches = {labels["outcome"]: int(value) for labels, value in samples.get("batch_seconds_count", ())}
-    entries = {labels["kind"]: int(value) for labels, value in samples.get("catalog_entries", ())}
+    batches = {labels["outcome"]: int(value) for labels, value in samples["batch_seconds_count"]}
+    entries = {labels["kind"]: int(value) for labels, value in samples["catalog_entries"]}
     committed = _buckets(samples, "batch_seconds_bucket", {"outcome": "committed"})
     ended = _sum(samples, "collection_end_timestamp_seconds")
     flips = _buckets(samples, "step_seconds_bucket", {"step": "flip"})
@@ -188,7 +216,7 @@ def _removed(samples: Samples) -> list[Garbage]:
             int(files),
             int(_sum(samples, "collected_bytes_total", labels)),
         )
-        for labels, files in samples.get("collected_files_total", ())
+        for labels, files in samples["collected_files_total"]
         if files
     ]
     return sorted(found, key=lambda each: -each.size)
@@ -237,30 +265,26 @@ def _warnings(samples: Samples, now: float) -> Iterator[HealthWarning]:
 
 
 def _failed(samples: Samples) -> Iterator[tuple[str, float]]:
-    for labels, value in samples.get("background_runs_total", ()):
+    for labels, value in samples["background_runs_total"]:
         if labels.get("outcome") == "failed" and value:
             yield labels["task"], value
 
 
 def _samples(exposition: str) -> Samples:
-    found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-    for line in exposition.splitlines():
-        match = _SAMPLE.fullmatch(line)
-        if match is not None:
-            labels = dict(_LABEL.findall(match["labels"] or ""))
-            found.setdefault(match["name"], []).append((labels, float(match["value"])))
+    found: dict[str, list[tuple[Mapping[str, str], float]]] = {name: [] for name in _READ}
+    for name, labels, value in _SAMPLE.findall(exposition):
+        if name in found:
+            found[name].append((dict(_LABEL.findall(labels)), float(value)))
     return found
 
 
 def _sum(samples: Samples, name: str, wanted: Mapping[str, str] | None = None) -> float:
-    return sum(value for labels, value in samples.get(name, ()) if (wanted or {}).items() <= labels.items())
+    return sum(value for labels, value in samples[name] if (wanted or {}).items() <= labels.items())
 
 
 def _buckets(samples: Samples, name: str, wanted: Mapping[str, str]) -> list[tuple[float, float]]:
     """The upper bounds of the buckets of a histogram, and how many values are up to each."""
-    found = [
-        (float(labels["le"]), value) for labels, value in samples.get(name, ()) if wanted.items() <= labels.items()
-    ]
+    found = [(float(labels["le"]), value) for labels, value in samples[name] if wanted.items() <= labels.items()]
     return sorted(found)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 import threading
@@ -30,6 +31,7 @@ from namespace_client.errors import (
     CommitRejected,
     InvalidCall,
 )
+from namespace_client.own_server import OwnServerTransport
 from namespace_client.routes import Method, http_request
 from namespace_client.tracing import trace_context
 from namespace_client.wire import NOTHING_DONE, access_refused, change_refused, refused, with_outcome
@@ -159,7 +161,7 @@ class HttpClient:
         timeout: Timeout of each request in seconds.
         ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
         provider: What gives the bearer token of the requests.
-        transport: What carries the requests, in place of a network.
+        transport: What carries the requests to the server of this process, in place of a network.
     """
 
     def __init__(
@@ -170,7 +172,7 @@ class HttpClient:
         timeout: float = 60.0,
         ca: str | os.PathLike[str] | None = None,
         provider: TokenProvider | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: OwnServerTransport | None = None,
     ) -> None:
         self.url = url
         self.shown_url = without_credentials(url, is_value=True)
@@ -179,6 +181,7 @@ class HttpClient:
         self.timeout = timeout
         self.ca = None if ca is None else str(Path(ca).absolute())  # other processes may have another directory
         verify = True if self.ca is None else _trust(self.ca)
+        self._own = transport if provider is None else None
         self._client = httpx.Client(
             base_url=url,
             headers=self._headers,
@@ -329,8 +332,7 @@ class HttpClient:
         """Send a request; the body of a success is not read."""
         self._require_open(method, path)
         headers = {**trace_context(), **({} if at is None else {_VERSION: str(at)})}
-        request = self._client.build_request(method, path, json=body or {}, headers=headers)
-        response = self._client.send(request, stream=True)
+        response = self._answer(method, path, body or {}, headers)
         if response.status_code not in _SUCCESS:
             try:
                 response.read()
@@ -366,7 +368,34 @@ class HttpClient:
         self._require_open(method, path)
         content = None if method == "GET" else (body or {})
         sent = {**trace_context(), **(headers or {})}
-        return self._client.request(method, path, json=content, params=parameters, headers=sent)
+        response = self._answer(method, path, content, sent, parameters)
+        try:
+            response.read()
+        finally:
+            response.close()
+        return response
+
+    def _answer(
+        self,
+        method: Method,
+        path: str,
+        content: Json | None,
+        headers: Mapping[str, str],
+        parameters: Mapping[str, Any] | None = None,
+    ) -> httpx.Response:
+        """The answer to a request; its body is not read."""
+        if self._own is None:
+            request = self._client.build_request(method, path, json=content, params=parameters, headers=headers)
+            return self._client.send(request, stream=True)
+        given, body = {**self._headers, **headers}, b""
+        if content is not None:
+            body = json.dumps(content).encode()
+            given |= {"content-type": "application/json", "content-length": str(len(body))}
+        encoded = [(name.lower().encode("ascii"), value.encode()) for name, value in given.items()]
+        place, _, query = path.partition("?")
+        if parameters:
+            query = str(httpx.QueryParams(parameters))
+        return self._own.answer(method, place.encode("ascii"), query.encode("ascii"), encoded, body, self.timeout)
 
 
 class HttpBackend:
@@ -452,7 +481,7 @@ class CatalogServer(CatalogAccess):
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
         ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
         provider: What gives the bearer token of the requests.
-        transport: What carries the requests, in place of a network.
+        transport: What carries the requests to the server of this process, in place of a network.
 
     Attributes:
         client: The connections, for requests that `CatalogAccess` has no methods for.
@@ -467,7 +496,7 @@ class CatalogServer(CatalogAccess):
         retries: int = 4,
         ca: str | os.PathLike[str] | None = None,
         provider: TokenProvider | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: OwnServerTransport | None = None,
     ) -> None:
         self.url = url
         self.client = HttpClient(url, headers=headers, timeout=timeout, ca=ca, provider=provider, transport=transport)

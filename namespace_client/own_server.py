@@ -9,8 +9,8 @@ import asyncio
 import logging
 import queue
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -28,7 +28,7 @@ ServerApplication = Callable[
 
 _AHEAD: Final = 2
 """Messages of an answer that the application may be ahead of the reader."""
-_RUNNING: Final[set[Future[None]]] = set()
+_RUNNING: Final[set[asyncio.Task[None]]] = set()
 """What is answered now: the event loop itself would not hold it."""
 
 
@@ -98,16 +98,39 @@ class OwnServerTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.BaseTransport`."""
+        path, _, query = request.url.raw_path.partition(b"?")
+        headers = [(name.lower(), value) for name, value in request.headers.raw]
+        timeout = request.extensions.get("timeout", {}).get("read")
+        return self.answer(request.method, path, query, headers, request.read(), timeout)
+
+    def answer(
+        self,
+        method: str,
+        path: bytes,
+        query: bytes,
+        headers: Iterable[tuple[bytes, bytes]],
+        body: bytes,
+        timeout: float | None,
+    ) -> httpx.Response:
+        """The answer to a request, whose body is not read: without a request of `httpx`, which takes longer than it.
+
+        Args:
+            method: HTTP method.
+            path: Path, percent-encoded.
+            query: Query, percent-encoded.
+            headers: Headers by their names in lower case.
+            body: Body.
+            timeout: Seconds to wait for each message of the answer.
+        """
         if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - the public one raises where there is none
             raise RuntimeError("a request to the own server: expected a thread beside its event loop")
-        timeout = request.extensions.get("timeout", {}).get("read")
-        exchange = _OwnExchange(self._loop, request.read(), timeout, self._forget)
+        exchange = _OwnExchange(self._loop, body, timeout, self._forget)
         with self._lock:
             if self._is_closed:
                 raise httpx.ConnectError("the transport to the own server is closed")
             self._open.add(exchange)
         try:
-            exchange.begin(self._application, self._scope(request))
+            exchange.begin(self._application, self._source.scope(method, path, query, headers))
             start = exchange.next_message()
         except BaseException:
             exchange.close()
@@ -130,14 +153,13 @@ class OwnServerTransport(httpx.BaseTransport):
         with self._lock:
             self._open.discard(exchange)
 
-    def _scope(self, request: httpx.Request) -> MutableMapping[str, Any]:
-        path, _, query = request.url.raw_path.partition(b"?")
-        given = [(name.lower(), value) for name, value in request.headers.raw]
-        return self._source.scope(request.method, path, query, given)
-
 
 class _OwnExchange(httpx.SyncByteStream):
-    """A request and its answer, whose messages go from the event loop to the thread that waits."""
+    """A request and its answer, whose messages go from the event loop to the thread that waits.
+
+    What the application sends without a pause goes over together, as most answers do as a whole: each step between
+    the threads takes longer than many routes.
+    """
 
     def __init__(
         self,
@@ -147,21 +169,29 @@ class _OwnExchange(httpx.SyncByteStream):
         forget: Callable[[_OwnExchange], None],
     ) -> None:
         self._loop = loop
-        self._body: bytes | None = body
         self._timeout = timeout
         self._forget = forget
-        self._messages: queue.SimpleQueue[AsgiMessage | None] = queue.SimpleQueue()
+        self._sent: queue.SimpleQueue[Sequence[AsgiMessage | None]] = queue.SimpleQueue()
+        # Of the thread.
+        self._taken: deque[AsgiMessage | None] = deque()
+        self._to_release = 0
+        self._is_read = False
+        # Of the event loop.
+        self._body: bytes | None = body
+        self._collected: list[AsgiMessage] = []
         self._room = asyncio.Semaphore(_AHEAD)
-        self._gone = asyncio.Event()
+        self._is_given_up = False
+        self._ended = asyncio.Event()
 
     def begin(self, application: ServerApplication, scope: MutableMapping[str, Any]) -> None:
         """Have the application answer."""
-        answering = self._answer(application, scope)
         try:
-            running = asyncio.run_coroutine_threadsafe(answering, self._loop)
+            self._loop.call_soon_threadsafe(self._begin, application, scope)
         except RuntimeError as error:
-            answering.close()
             raise httpx.ConnectError("the event loop of the own server has ended") from error
+
+    def _begin(self, application: ServerApplication, scope: MutableMapping[str, Any]) -> None:
+        running = self._loop.create_task(self._answer(application, scope))
         _RUNNING.add(running)
         running.add_done_callback(_RUNNING.discard)
 
@@ -169,59 +199,83 @@ class _OwnExchange(httpx.SyncByteStream):
         try:
             await application(scope, self._receive, self._send)
         except Exception:  # noqa: BLE001 - the thread that waits is told that there is no more
-            if not self._gone.is_set():
-                _log.exception("%s %s of the own server has no whole answer", scope["method"], scope["path"])
+            if not self._is_given_up:
+                _log.exception("%s %s of the own server ended with an error", scope["method"], scope["path"])
         finally:
-            self._messages.put(None)
+            self._hand_over()
+            self._sent.put((None,))
 
     async def _receive(self) -> AsgiMessage:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
-        await self._gone.wait()
+        await self._ended.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: AsgiMessage) -> None:
-        if not self._gone.is_set():
+        if not self._ended.is_set():
             await self._room.acquire()
-        if self._gone.is_set():
+        if self._ended.is_set():
             raise OSError("the client of the own server has gone")
-        self._messages.put(message)
+        self._collected.append(message)
+        if _is_last(message):
+            self._ended.set()
+            self._hand_over()
+        elif len(self._collected) == 1:
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._collected:
+            self._sent.put(self._collected)
+            self._collected = []
 
     def next_message(self) -> AsgiMessage:
         """The next message of the application."""
-        try:
-            message = self._messages.get(timeout=self._timeout)
-        except queue.Empty:
-            raise httpx.ReadTimeout(f"the own server: no answer within {self._timeout:g} seconds") from None
+        if not self._taken:
+            try:
+                self._taken.extend(self._sent.get(timeout=self._timeout))
+            except queue.Empty:
+                raise httpx.ReadTimeout(f"the own server: no answer within {self._timeout:g} seconds") from None
+            self._to_release = len(self._taken)
+        message = self._taken.popleft()
         if message is None:
             raise httpx.RemoteProtocolError("the own server ended without the end of an answer")
-        self._on_loop(self._room.release)
+        if _is_last(message):
+            self._is_read = True
+        elif not self._taken:
+            self._on_loop(self._release, self._to_release)
         return message
 
     def __iter__(self) -> Iterator[bytes]:
-        has_more = True
-        while has_more:
-            message = self.next_message()
-            has_more = message.get("more_body", False)
-            yield message.get("body", b"")
+        while not self._is_read:
+            yield self.next_message().get("body", b"")
 
     def close(self) -> None:
         """The answer is read, or will not be."""
         self._forget(self)
-        self._on_loop(self._leave)
+        if not self._is_read:
+            self._on_loop(self._give_up)
 
     def give_up(self) -> None:
         """As `close`, beside the thread that waits: its next message is the end."""
         self.close()
-        self._messages.put(None)
+        self._sent.put((None,))
 
-    def _leave(self) -> None:
-        self._gone.set()
+    def _release(self, messages: int) -> None:
+        for _ in range(messages):
+            self._room.release()
+
+    def _give_up(self) -> None:
+        self._is_given_up = not self._ended.is_set()
+        self._ended.set()
         self._room.release()
 
-    def _on_loop(self, call: Callable[[], None]) -> None:
+    def _on_loop(self, call: Callable[..., None], *arguments: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(call)
+            self._loop.call_soon_threadsafe(call, *arguments)
         except RuntimeError:  # it has ended, and nothing waits there
             return
+
+
+def _is_last(message: AsgiMessage) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)

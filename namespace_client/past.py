@@ -14,7 +14,7 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import InvalidCall, NotFound
 from namespace_client.events import CatalogEvent
 from namespace_client.grant_changes import CatalogGrants
-from namespace_client.health import ServerHealth, read_health
+from namespace_client.health import SERIES, ServerHealth, read_health
 from namespace_client.history import CatalogHistory, CatalogVersion, HistoryFilter, in_utc
 from namespace_client.http import CatalogServer
 from namespace_client.log import CatalogLog, read_log
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 500
 """Catalog versions that are asked for at once, at most."""
 _FIRST: Final = 100
-_FEWEST: Final = 8
+_FEWEST: Final = 3
 """Those that are asked for first, where lines are picked and where they are not."""
 
 
@@ -136,9 +136,9 @@ class CatalogPast(CatalogGrants):
         picked = None
         if principal is not None or table is not None:
             picked = HistoryFilter(principal, None if table is None else self._path(table))
-        page = _PAGE if limit is None else _FIRST if picked is not None else min(limit, max(limit // 4, _FEWEST))
+        page = _PAGE if limit is None else _FIRST if picked is not None else min(limit, _FEWEST)
         return read_log(
-            self._recent(below, page),
+            self._recent(below, page, limit or 0),
             picked,
             limit=limit,
             since=None if since is None else in_utc(since),
@@ -268,22 +268,25 @@ class CatalogPast(CatalogGrants):
         """
         if not isinstance(self.access, CatalogServer):
             raise InvalidCall("health: expected a server, found a catalog in this process")
-        return read_health(self.access.client.fetch("GET", "/metrics").text)
+        return read_health(self.access.client.fetch("GET", "/metrics", parameters={"name[]": SERIES}).text)
 
-    def _recent(self, below: int | None, first: int) -> Iterator[CatalogVersion]:
-        """The kept versions below one, newest first: so many are asked for at first, then more at once.
+    def _recent(self, below: int | None, first: int, lines: int) -> Iterator[CatalogVersion]:
+        """The kept versions below one, newest first.
 
-        Under load a version holds the batches of many clients: a few of them have all the lines that are wanted.
+        So many are asked for at first; then as many as have the rest of the lines, if they are like those; and then
+        more at once. Under load a version holds the batches of many clients: a few have all the lines that are wanted.
         """
-        size = min(first, _PAGE)
-        count = size
+        size, count, seen, found = first, first, 0, 0
         while count == size:
             count = 0
             for version in islice(self.access.history(below=below, page=size), size):
                 count, below = count + 1, version.version
+                found += max(len(version.batches), 1)
                 yield version
+            seen += count
             if count == size:
-                size = count = min(4 * size, _PAGE)
+                left = lines - found
+                size = count = min(-(-left * seen // found) if left > 0 else 4 * size, _PAGE)
 
     def _newest_by(self, moment: datetime) -> int:
         """A version that is the newest of those that were committed by a time, or below all that are kept.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from lance_core.amounts import size
 from namespace_client import display
@@ -70,15 +70,20 @@ def static(file: str) -> str:
 def text(value: object, most: int = _LONG_TEXT) -> Markup:
     """A text of others in a line, with its whole in a title where it is folded."""
     given = str(value)
-    shown = display.visible(display.folded(given, most))
     if len(given) <= most:
-        return Markup("<bdi>{}</bdi>").format(shown)
+        return _apart(display.visible(given))
+    shown = display.visible(display.folded(given, most))
     return Markup('<bdi title="{}">{}</bdi>').format(display.visible(display.folded(given, 4 * _LONG_TEXT)), shown)
 
 
 def whole(value: object) -> Markup:
     """A text of others as it is, with its lines."""
-    return Markup("<bdi>{}</bdi>").format(display.visible(str(value), lines=True))
+    return _apart(display.visible(str(value), lines=True))
+
+
+def _apart(shown: str) -> Markup:
+    """A text whose direction is kept to itself."""
+    return Markup(f"<bdi>{escape(shown)}</bdi>")  # noqa: S704 - as `Markup.format` does, in a tenth of the time
 
 
 def name(value: Sequence[str] | None) -> Markup:
@@ -96,6 +101,7 @@ def path_id(value: Sequence[str]) -> str:
     return DELIMITER.join(value)
 
 
+@lru_cache(256)
 def when(value: datetime | None) -> Markup:
     """A time, which programs can read as well."""
     if value is None:

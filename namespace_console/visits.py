@@ -7,9 +7,10 @@ client through: `refusals` has a page for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -104,14 +105,17 @@ class Links:
 
         A parameter that is None or empty is left out. `at` is kept, unless it is given; `at=None` is for the newest.
         """
-        segments = iter(parts)
-        path = "/".join(
-            quote(str(next(segments)), safe="") if segment.startswith("{") else segment
-            for segment in self._paths[screen].split("/")
-        )
+        first, *others = _literals(self._paths[screen])
+        path = first + "".join(quote(str(part), safe="") + text for part, text in zip(parts, others, strict=True))
         given = {"at": self.at, **query}
         wanted = {name: value for name, value in given.items() if value is not None and value != ""}
         return f"{PLACE}{path}" + (f"?{urlencode(wanted)}" if wanted else "")
+
+
+@cache
+def _literals(path: str) -> Sequence[str]:
+    """What is around the parameters of the path of a screen."""
+    return re.split(r"\{\w+\}", path)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -161,8 +161,8 @@ class RequestMetrics(Observer, ABC):
         """A bearer token was not valid, for a reason of `rest.principals.Refusal`."""
 
     @abstractmethod
-    def exposition(self) -> bytes:
-        """All metrics. Takes milliseconds."""
+    def exposition(self, names: Collection[str] = ()) -> bytes:
+        """The time series of these names, all without names: which takes milliseconds."""
 
 
 class LoggedRequest(NamedTuple):

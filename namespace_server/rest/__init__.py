@@ -10,7 +10,7 @@ and answers become bytes.
     multipart       the handlers of rows that are uploaded in parts
     following       the handler of events: an answer after a wait, or a stream
     auditing        handlers for auditors: the history with origins, refused attempts
-    routing         how a route is declared, FastAPI, and the fast path in front of it
+    routing         how a route is declared, FastAPI, and the lookup in front of it
     exchange        one request and what its parts say
     middleware      request ids, the error handler, hosts and origins
     request         the parts of a request

@@ -22,15 +22,15 @@ from tests.console.conftest import HOSTILE, KEY_OF, KEYS, SECRETS, Site, Visitor
 from tests.running import serving
 
 PAGES = {
-    "": 6,  # five while the history is short
-    "/log": 3,  # the second one of more versions
+    "": 6,
+    "/log": 3,  # the third one of more versions
     "/log?table=shop.orders": 2,
     "/log/5": 1,
     "/diff": 4,
     "/diff?before=1&after=6": 15,
     "/diff/shop%24orders?before=3&after=6": 8,
     "/events": 3,  # the third one of more versions
-    "/events/after/2": 1,
+    "/events/after/2": 3,  # the third one of more versions
     "/refused": 1,
 }
 """The pages, and how many requests of the API each makes at most."""
@@ -104,8 +104,8 @@ def test_the_log_asks_for_few_versions_first(site: Site) -> None:
         site.asked.clear()
         assert visitor.get(path).status_code == 200
         limits = [int(found) for each in site.asked for found in re.findall(r"/versions\?.*limit=(\d+)", each)]
-        assert limits[0] in {8, 12}
-        assert limits[1:] in ([], [4 * limits[0]])
+        assert limits[0] == 3
+        assert limits[1:] in ([], [47], [7])  # as many as there are lines left, if each version has one
 
 
 def test_the_log_goes_on_below_a_version(site: Site) -> None:
@@ -218,7 +218,7 @@ def test_news_of_many_are_the_newest_and_how_many_others(site: Site, monkeypatch
     news = site.visitor("ann").get("/events/after/0", **{"hx-request": "true"}).text
     shown = [int(found.replace(",", "")) for found in re.findall(r'<a href="/console/log/\d+">([\d,]+)</a>', news)]
     assert shown == [version, version - 1]
-    assert re.search(r"and [\d,]+ more before these", news)
+    assert re.search(r"and more before these", news)
     assert f"/events/after/{version}" in news
 
 

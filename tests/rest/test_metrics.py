@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from namespace_client.health import SERIES, read_health
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.observability.metrics.measures import ServerMetrics
@@ -100,6 +101,26 @@ def test_requests_batches_and_storage(start: Start) -> None:
     assert 0 < seen("snapshot_age_seconds") < 60
     assert seen("queue_capacity") == 4096
     assert "secret_name" not in seen.text
+
+
+def test_series_are_asked_for_by_name_and_health_is_the_same_from_those_that_it_reads() -> None:
+    metrics = generate_metrics.example_metrics()
+    name = "lance_namespace_storage_seconds_count"
+    text = metrics.exposition([name, "lance_namespace_queued_changes", "no_such_name"]).decode()
+    assert {line.partition("{")[0].partition(" ")[0] for line in text.splitlines() if line[0] != "#"} == {
+        name,
+        "lance_namespace_queued_changes",
+    }
+    whole, read = (metrics.exposition(names).decode() for names in ((), SERIES))
+    assert len(read) < len(whole) / 2
+    assert read_health(read, 0.0) == read_health(whole, 0.0)
+
+
+def test_a_scrape_may_name_what_it_wants(start: Start) -> None:
+    client = start()
+    name = "lance_namespace_promotion_backlog"
+    found = client.get("/metrics", params={"name[]": [name]}).text
+    assert [line for line in found.splitlines() if not line.startswith("#")] == [f"{name} 0.0"]
 
 
 def test_work_on_rows(start: Start) -> None:

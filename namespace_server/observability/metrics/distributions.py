@@ -38,15 +38,22 @@ class Distributions(Collector):
                 cell = self._cells[labels] = _Cell(self._bounds)
         return cell.observe
 
+    def describe(self) -> Iterable[Metric]:
+        """The metric without values: those who want others need not wait for it to be collected."""
+        yield self._family()
+
     def collect(self) -> Iterable[Metric]:
         """The metric now."""
-        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        family = self._family()
         with self._lock:
             cells = list(self._cells.items())
         for labels, cell in cells:
             counts, total = cell.state()
             family.add_metric(labels, list(zip(self._names, accumulate(counts), strict=True)), total)
         yield family
+
+    def _family(self) -> HistogramMetricFamily:
+        return HistogramMetricFamily(self._name, self._text, labels=self._labels)
 
 
 class _Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from typing import Final, get_args
@@ -50,7 +50,7 @@ class ServerMetrics(RequestMetrics):
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = CollectorRegistry(support_collectors_without_names=True)
         ProcessCollector(registry=self.registry)
         self._state = StateCollector(PREFIX)
         self.registry.register(self._state)
@@ -154,9 +154,9 @@ class ServerMetrics(RequestMetrics):
         """See `RequestMetrics`."""
         self._state.watch(state)
 
-    def exposition(self) -> bytes:
+    def exposition(self, names: Collection[str] = ()) -> bytes:
         """See `RequestMetrics`."""
-        return generate_latest(self.registry)
+        return generate_latest(self.registry.restricted_registry(names) if names else self.registry)
 
     def request(self, operation: str, status: int, seconds: float) -> None:
         """See `RequestMetrics`."""

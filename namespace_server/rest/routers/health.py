@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from urllib.parse import parse_qs
 
 import orjson
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError, UnsupportedOperationError
@@ -78,7 +79,7 @@ def _reason(error: BaseException | None) -> str:
 
 
 class Scrape:
-    """All metrics, as text, for Prometheus."""
+    """Metrics, as text, for Prometheus: all, or as servers of it understand it the time series of each `name[]`."""
 
     def handler(self, operation: str, path: str) -> Handler:
         """The handler of the route."""
@@ -88,7 +89,9 @@ class Scrape:
             exchange.service.require(exchange.subject, operation)
             if metrics is None:
                 raise RouteNotFound(f"GET {path}: this server measures nothing")
-            return Response(await asyncio.to_thread(metrics.exposition), headers={"content-type": metrics.content_type})
+            names = parse_qs(exchange.scope["query_string"].decode("latin-1")).get("name[]", [])
+            text = await asyncio.to_thread(metrics.exposition, names)
+            return Response(text, headers={"content-type": metrics.content_type})
 
         return answer
 

@@ -1,8 +1,8 @@
-"""The operations on objects of the catalog: one row for each, in the order in which they are matched.
+"""The operations on objects of the catalog: one row for each.
 
-Each row is a route of FastAPI, whose handler is that of its kind of work in `handlers`. One that is `fast` is matched
-in front of FastAPI as well, with the same result (`routing`). The most frequent come first. `dialects` says which other
-clients' requests a route answers; how those are said, the package of that name says.
+Each row is a route of FastAPI, whose handler is that of its kind of work in `handlers`; most are found in front of it
+(`routing`). `dialects` says which other clients' requests a route answers; how those are said, the package of that name
+says.
 """
 
 from __future__ import annotations
@@ -53,13 +53,12 @@ OPERATIONS: tuple[Route, ...] = (
         "describe_table",
         "/v1/table/{id}/describe",
         Read(DescribeTableQuery, body=True),
-        fast=True,
         dialects=ALL_DIALECTS,
     ),
-    get("list_tables", "/v1/namespace/{id}/table/list", Read(query=ListTablesQuery), fast=True, dialects=ALL_DIALECTS),
-    post("table_exists", "/v1/table/{id}/exists", Read(body=True, silent=True), fast=True),
-    get("list_all_tables", "/v1/table", Read(query=ListTablesQuery), fast=True, dialects=ALL_DIALECTS),
-    post("declare_table", "/v1/table/{id}/declare", Commit(), fast=True),
+    get("list_tables", "/v1/namespace/{id}/table/list", Read(query=ListTablesQuery), dialects=ALL_DIALECTS),
+    post("table_exists", "/v1/table/{id}/exists", Read(body=True, silent=True)),
+    get("list_all_tables", "/v1/table", Read(query=ListTablesQuery), dialects=ALL_DIALECTS),
+    post("declare_table", "/v1/table/{id}/declare", Commit()),
     post("register_table", "/v1/table/{id}/register", Commit()),
     post("deregister_table", "/v1/table/{id}/deregister", Commit()),
     post("rename_table", "/v1/table/{id}/rename", Commit(), dialects=ALL_DIALECTS),
@@ -74,29 +73,27 @@ OPERATIONS: tuple[Route, ...] = (
         "list_table_versions",
         "/v1/table/{id}/version/list",
         Read(ListTableVersionsQuery, body=True, optional=True),
-        fast=True,
         dialects=ALL_DIALECTS,
     ),
-    post("describe_table_version", "/v1/table/{id}/version/describe", Read(body=True), fast=True),
+    post("describe_table_version", "/v1/table/{id}/version/describe", Read(body=True)),
     # Ours: the fragments of a version with their files.
     get("list_table_fragments", "/v1/table/{id}/fragments", Read(query=ListFragmentsQuery)),
-    post("create_table_version", "/v1/table/{id}/version/create", Commit(), fast=True),
+    post("create_table_version", "/v1/table/{id}/version/create", Commit()),
     post("batch_delete_table_versions", "/v1/table/{id}/version/delete", Commit()),
     # -- changes of many tables, all or nothing
     # Operations on many tables as one catalog version; staged manifests of several tables as one catalog version.
-    post("batch_commit_tables", "/v1/table/batch-commit", Commit(), fast=True),
-    post("batch_create_table_versions", "/v1/table/version/batch-create", Commit(), fast=True),
+    post("batch_commit_tables", "/v1/table/batch-commit", Commit()),
+    post("batch_create_table_versions", "/v1/table/version/batch-create", Commit()),
     # -- changes of rows: they come as an Arrow IPC stream or file, the other fields of these requests in the query
-    post("insert_into_table", "/v1/table/{id}/insert", RowsInsert(InsertQuery), fast=True, dialects=ALL_DIALECTS),
+    post("insert_into_table", "/v1/table/{id}/insert", RowsInsert(InsertQuery), dialects=ALL_DIALECTS),
     post(
         "merge_insert_into_table",
         "/v1/table/{id}/merge_insert",
         RowsChange(MergeInsertQuery, fields=_MERGED),
-        fast=True,
         dialects=ALL_DIALECTS,
     ),
-    post("update_table", "/v1/table/{id}/update", TableChange(), fast=True, dialects=ALL_DIALECTS),
-    post("delete_from_table", "/v1/table/{id}/delete", TableChange(_DELETED), fast=True, dialects=ALL_DIALECTS),
+    post("update_table", "/v1/table/{id}/update", TableChange(), dialects=ALL_DIALECTS),
+    post("delete_from_table", "/v1/table/{id}/delete", TableChange(_DELETED), dialects=ALL_DIALECTS),
     # Name, properties and first version in one flip.
     post("create_table", "/v1/table/{id}/create", RowsChange(CreateTableQuery, vends=True), dialects=ALL_DIALECTS),
     # Rows for a batch that commits them, together with changes of other tables.
@@ -124,8 +121,8 @@ OPERATIONS: tuple[Route, ...] = (
         dialects=ALL_DIALECTS,
     ),
     # -- reads of rows, and plans of queries
-    post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), fast=True, dialects=ALL_DIALECTS),
-    post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), fast=True, dialects=ALL_DIALECTS),
+    post("query_table", "/v1/table/{id}/query", TableRead(large=True, streamed=True), dialects=ALL_DIALECTS),
+    post("count_table_rows", "/v1/table/{id}/count_rows", TableRead(large=True), dialects=ALL_DIALECTS),
     post("get_table_stats", "/v1/table/{id}/stats", TableRead(), dialects=ALL_DIALECTS),
     post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True), dialects=ALL_DIALECTS),
     post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True), dialects=ALL_DIALECTS),
@@ -177,9 +174,9 @@ OPERATIONS: tuple[Route, ...] = (
         dialects=ALL_DIALECTS,
     ),
     # -- namespaces
-    post("namespace_exists", "/v1/namespace/{id}/exists", Read(body=True, silent=True), fast=True),
-    post("describe_namespace", "/v1/namespace/{id}/describe", Read(body=True), fast=True, dialects=ALL_DIALECTS),
-    get("list_namespaces", "/v1/namespace/{id}/list", Read(query=Paging), fast=True, dialects=ALL_DIALECTS),
+    post("namespace_exists", "/v1/namespace/{id}/exists", Read(body=True, silent=True)),
+    post("describe_namespace", "/v1/namespace/{id}/describe", Read(body=True), dialects=ALL_DIALECTS),
+    get("list_namespaces", "/v1/namespace/{id}/list", Read(query=Paging), dialects=ALL_DIALECTS),
     post("create_namespace", "/v1/namespace/{id}/create", Commit(), dialects=ALL_DIALECTS),
     # Stock clients send no body.
     post("drop_namespace", "/v1/namespace/{id}/drop", Commit(optional=True), dialects=ALL_DIALECTS),
@@ -206,7 +203,7 @@ OPERATIONS: tuple[Route, ...] = (
     post("describe_transaction", "/v1/transaction/{id}/describe", Read(body=True, optional=True)),
     post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
     # -- the catalog itself: its present state, and its history
-    get("describe_catalog", "/v1/catalog", Read(), fast=True),
+    get("describe_catalog", "/v1/catalog", Read()),
     get("describe_catalog_figures", "/v1/catalog/figures", Read()),
     get("find_tables", "/v1/catalog/tables", Read(query=FindTablesQuery)),
     get("list_catalog_versions", "/v1/catalog/versions", Read(query=Pages)),
