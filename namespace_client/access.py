@@ -152,7 +152,7 @@ class Backend(Protocol):
         """Send a read of one table whose answer is a value of JSON. Raises as `ask` does."""
         ...
 
-    def stage(self, request: Json, rows: bytes) -> Json:
+    def stage(self, operation: str, request: Json, rows: bytes) -> Json:
         """Send rows, an Arrow IPC stream, that a batch is to commit. Raises as `ask` does; nothing is changed."""
         ...
 
@@ -207,9 +207,9 @@ class _Closed:
         """Raise `CatalogClosed`."""
         raise self._refusal(operation)
 
-    def stage(self, _request: Json, _rows: bytes) -> Json:
+    def stage(self, operation: str, _request: Json, _rows: bytes) -> Json:
         """Raise `CatalogClosed`."""
-        raise self._refusal("stage_rows")
+        raise self._refusal(operation)
 
     def stage_change(self, operation: str, _request: Json) -> Json:
         """Raise `CatalogClosed`."""
@@ -418,7 +418,21 @@ class CatalogAccess:
             AccessRefused: The caller may not write them.
             CatalogUnreachable: The catalog did not respond.
         """
-        return self._backend.stage({"id": list(table_id)} | request, rows)
+        return self._backend.stage("stage_rows", {"id": list(table_id)} | request, rows)
+
+    def stage_merge(self, table_id: TableId, rows: bytes, request: Json) -> Json:
+        """Have the catalog merge rows by key for a batch, which commits the merge.
+
+        Args:
+            table_id: Path of the table.
+            rows: An Arrow IPC stream.
+            request: `on`, and optionally `when_matched_update_all` and the other fields of a merge but its time.
+
+        Returns:
+            `operations` of a batch, none where no row changes, with `num_updated_rows`, `num_inserted_rows` and
+            `num_deleted_rows`. What no batch commits is garbage. Raises as `stage_rows`.
+        """
+        return self._backend.stage("stage_merge", {"id": list(table_id)} | request, rows)
 
     def stage_change(self, operation: str, table_id: TableId, request: Json) -> Json:
         """Have the catalog write an update or a deletion for a batch, which commits it.

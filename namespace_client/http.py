@@ -439,9 +439,9 @@ class HttpBackend:
         except ValueError as error:
             raise CatalogUnreachable(f"{self.name}: {path}: expected JSON, found something else") from error
 
-    def stage(self, request: Json, rows: bytes) -> Json:
+    def stage(self, operation: str, request: Json, rows: bytes) -> Json:
         """See `Backend.stage`."""
-        _method, path, _body, parameters = http_request("stage_rows", request)
+        _method, path, _body, parameters = http_request(operation, request)
         return self._client.upload(path, rows, parameters=parameters)
 
     def stage_change(self, operation: str, request: Json) -> Json:

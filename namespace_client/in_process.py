@@ -66,8 +66,8 @@ class Namespace(Protocol):
         """Write rows, an Arrow IPC stream, for a batch that commits them."""
         ...
 
-    def stage_change(self, operation: str, request: Json) -> Json:
-        """Write an update or a deletion for a batch that commits it."""
+    def stage_change(self, operation: str, request: Json, request_data: bytes | None = None) -> Json:
+        """Write an update, a deletion or a merge for a batch that commits it. A merge has rows."""
         ...
 
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
@@ -161,10 +161,12 @@ class InProcessBackend:
         with self._errors():
             return self.namespace.read_value(operation, request, at=at)
 
-    def stage(self, request: Json, rows: bytes) -> Json:
+    def stage(self, operation: str, request: Json, rows: bytes) -> Json:
         """See `Backend.stage`."""
         with self._errors():
-            return self.namespace.stage_rows(request, rows)
+            if operation == "stage_rows":
+                return self.namespace.stage_rows(request, rows)
+            return self.namespace.stage_change(operation, request, rows)
 
     def stage_change(self, operation: str, request: Json) -> Json:
         """See `Backend.stage_change`."""

@@ -80,6 +80,7 @@ ROUTES: Final[Mapping[str, _Route]] = {
     "stage_rows": _Route("POST", "/v1/table/{id}/stage", in_query=True),
     "stage_update": _Route("POST", "/v1/table/{id}/stage_update"),
     "stage_delete": _Route("POST", "/v1/table/{id}/stage_delete"),
+    "stage_merge": _Route("POST", "/v1/table/{id}/stage_merge", in_query=True),
     "describe_transaction": _Route("POST", "/v1/transaction/{id}/describe"),
     "batch_commit_tables": _Route("POST", "/v1/table/batch-commit"),
 }

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from namespace_client import Catalog
 from namespace_client.errors import AccessRefused, InvalidCall
 from namespace_client.names import Name
+from namespace_client.row_pages import column_path
 from namespace_client.table_overview import is_blob, table_schema
 from namespace_mcp.tools.fields import Branch, NamespaceName, TableName, namespace_path, table_path
 from table_data.batch_operations import Json, TableId
@@ -161,6 +162,24 @@ class DeleteRows(OfTable):
         return PreparedChange(list(staged["operations"]), rows=int(staged["num_deleted_rows"]))
 
 
+class UpsertRows(OfTable):
+    """Replace the rows with the same key by the given ones, and add those that match none."""
+
+    do: Literal["upsert_rows"]
+    rows: Annotated[RowList, Field(min_length=1)]
+    on: Annotated[list[str], Field(min_length=1, max_length=64, description="The columns that are the key.")]
+    branch: Branch = None
+
+    def prepare(self, catalog: Catalog, /) -> PreparedChange:
+        """See `RequestedChange`."""
+        request: Json = {"on": [column_path(name) for name in self.on], "when_matched_update_all": True}
+        schema = _schema_of_table(catalog, self.path, self.branch)
+        stream = _stream(arrow_rows(self.rows, schema, str(self.about)))
+        staged = catalog.access.stage_merge(self.path, stream, request | _of_branch(self.branch))
+        changed = int(staged["num_updated_rows"]) + int(staged["num_inserted_rows"])
+        return PreparedChange(list(staged["operations"]), rows=changed)
+
+
 class SetProperties(OfTable):
     """Set and remove properties that the catalog stores with a table."""
 
@@ -212,17 +231,17 @@ class UnpinVersion(RequestedChange):
 
 
 class DropTable(OfTable):
-    """Drop a table. It can come back for a while, see `undrop_table`. Goes alone."""
+    """Drop a table. It can come back for a while, see `undrop_table`."""
 
     do: Literal["drop_table"]
 
     def prepare(self, _catalog: Catalog, /) -> PreparedChange:
         """See `RequestedChange`."""
-        return PreparedChange(alone=("drop_table", {"id": list(self.path)}))
+        return PreparedChange([{"drop_table": {"id": list(self.path)}}])
 
 
 class RenameTable(OfTable):
-    """Give a table another name, maybe in another namespace. Goes alone."""
+    """Give a table another name, maybe in another namespace. Its rows do not change in the same call."""
 
     do: Literal["rename_table"]
     new_name: TableName
@@ -233,7 +252,7 @@ class RenameTable(OfTable):
         if len(target) == 1 and len(self.path) > 1:
             raise InvalidCall(f"{self.about}: a table in a namespace cannot be moved to the root")
         new = {"new_namespace_id": list(target[:-1]), "new_table_name": target[-1]}
-        return PreparedChange(alone=("rename_table", {"id": list(self.path)} | new))
+        return PreparedChange([{"rename_table": {"id": list(self.path)} | new}])
 
 
 class OfNamespace(RequestedChange):
@@ -325,6 +344,7 @@ AnyChange = Annotated[
     | InsertRows
     | UpdateRows
     | DeleteRows
+    | UpsertRows
     | SetProperties
     | UndropTable
     | PinVersion
@@ -345,11 +365,15 @@ def _of_branch(branch: str | None) -> Json:
 
 
 def _staged(catalog: Catalog, table: TableId, rows: pa.Table, request: Json) -> PreparedChange:
+    staged = catalog.access.stage_rows(table, _stream(rows), request)
+    return PreparedChange(list(staged["operations"]), rows=int(staged["num_rows"]))
+
+
+def _stream(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    staged = catalog.access.stage_rows(table, sink.getvalue().to_pybytes(), request)
-    return PreparedChange(list(staged["operations"]), rows=int(staged["num_rows"]))
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def _schema_of_table(catalog: Catalog, table: TableId, branch: str | None) -> pa.Schema | None:

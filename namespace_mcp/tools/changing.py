@@ -12,7 +12,7 @@ from namespace_client import Catalog
 from namespace_client.access import Changed
 from namespace_client.display import visible
 from namespace_client.errors import InvalidCall
-from namespace_mcp.tools.batches import AnyChange, DeleteRows, PreparedChange, RequestedChange, UpdateRows
+from namespace_mcp.tools.batches import AnyChange, DeleteRows, PreparedChange, RequestedChange, UpdateRows, UpsertRows
 from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
 from table_data.batch_operations import Json
 
@@ -116,16 +116,16 @@ def _check_list(requested: list[RequestedChange]) -> None:
         raise InvalidCall(f"changes: {single[0]}: expected to be the only change of a call, found {len(requested)}")
     seen = set()
     for each in requested:
-        if isinstance(each, UpdateRows | DeleteRows):
+        if isinstance(each, UpdateRows | DeleteRows | UpsertRows):
             if (place := (each.path, each.branch)) in seen:
-                raise InvalidCall(f"changes: {each.about}: expected one update or deletion of a table, found two")
+                raise InvalidCall(
+                    f"changes: {each.about}: expected one update, deletion or upsert of a table, found two"
+                )
             seen.add(place)
 
 
 GOES_ALONE: Final = frozenset(
     {
-        "drop_table",
-        "rename_table",
         "create_namespace",
         "drop_namespace",
         "create_tag",
@@ -153,9 +153,9 @@ CHANGE_TOOLS: Final = (
     Tool(
         "change",
         "Change the catalog",
-        "Make changes as one batch with a message, all of them or none: create tables, insert, update and delete rows, "
-        "set properties, bring back dropped tables, pin a catalog version. Others go alone: drop or rename a table, "
-        "namespaces, tags, branches. Readers see either nothing or all of it. The history keeps every change.",
+        "Make changes as one batch with a message, all of them or none: create, rename, drop and bring back tables, "
+        "insert, upsert, update and delete rows, set properties, pin a catalog version. Others go alone: namespaces, "
+        "tags, branches. Readers see either nothing or all of it. The history keeps every change.",
         Change,
         ChangesMade,
         change,

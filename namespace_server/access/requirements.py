@@ -112,6 +112,7 @@ REQUIREMENTS: Final[Mapping[str, Requirement]] = {
     "stage_rows": PLANNED,
     "stage_update": _READ_AND_WRITE,
     "stage_delete": _READ_AND_WRITE,
+    "stage_merge": _READ_AND_WRITE,
     "cherry_pick_table_branch": _READ_AND_WRITE,  # new columns need `alter`, which the flip asks for
     "create_table_index": _MAINTAIN,
     "create_table_scalar_index": _MAINTAIN,

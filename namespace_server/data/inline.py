@@ -57,9 +57,9 @@ class InlineChanges:
         """Write rows for a batch that commits them."""
         return _finished(self._uploads.stage(request, rows))
 
-    def stage_change(self, operation: str, request: TableRequest) -> Answer:
-        """Write the files of a change for a batch that commits it."""
-        return _finished(self._uploads.stage_change(operation, request))
+    def stage_change(self, operation: str, request: TableRequest, rows: bytes | None = None) -> Answer:
+        """Write the files of a change for a batch that commits it. A merge has `rows`."""
+        return _finished(self._uploads.stage_change(operation, request, rows))
 
 
 class _InlineTables:

@@ -22,8 +22,12 @@ from table_data.requests.table_requests import CreateTable, Insert, TableRequest
 Rows = TypeVar("Rows")
 
 _MODES: Final = ("create", "append", "overwrite")
-STAGED_CHANGES: Final = {"stage_update": "update_table", "stage_delete": "delete_from_table"}
-"""The changes that are staged without rows of the client, each with the operation that also commits it."""
+STAGED_CHANGES: Final = {
+    "stage_update": "update_table",
+    "stage_delete": "delete_from_table",
+    "stage_merge": "merge_insert_into_table",
+}
+"""The changes of a table that are staged, each with the operation that also commits it."""
 
 
 class StagedUploads(Generic[Rows]):
@@ -47,11 +51,13 @@ class StagedUploads(Generic[Rows]):
         with before_commit():  # nothing is committed here
             return await self._stage(request, rows, caller)
 
-    async def stage_change(self, operation: str, request: TableRequest, *, caller: Caller = OPERATOR) -> Answer:
-        """Write the files of an update or a deletion, one of `STAGED_CHANGES`, on the newest version of the table.
+    async def stage_change(
+        self, operation: str, request: TableRequest, rows: Rows | None = None, *, caller: Caller = OPERATOR
+    ) -> Answer:
+        """Write the files of a change, one of `STAGED_CHANGES`, on the newest version of the table.
 
-        The answer has the `operations` of a batch that commits it, none if no row matches, and its number of rows. A
-        batch with two of one table conflicts, unless they change different fragments.
+        A merge has `rows`. The answer has the `operations` of a batch that commits it, none if it changes no row, and
+        its numbers of rows. A batch with two of one table conflicts, unless they change different fragments.
 
         Raises:
             TableNotFoundError: there is no table.
@@ -63,7 +69,7 @@ class StagedUploads(Generic[Rows]):
                 subject=caller.subject,
                 privileges=REQUIREMENTS[operation].privileges,
             )
-            staged = await self._operations.stage(ChangeRequest(change, request, caller), table)
+            staged = await self._operations.stage(ChangeRequest(change, request, caller), table, rows)
             sent = [operation_json(each) for each in staged.operations]
             return Answer({"operations": sent, **staged.result}, catalog_version)
 

@@ -93,12 +93,14 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
         """
         return dict(self.data.stage_rows(checked(_CREATE, request), request_data).body)
 
-    def stage_change(self, operation: str, request: Json) -> Json:
-        """Ours: write the files of an update (`stage_update`) or a deletion (`stage_delete`) for a batch.
+    def stage_change(self, operation: str, request: Json, request_data: bytes | None = None) -> Json:
+        """Ours: write the files of an update (`stage_update`), deletion (`stage_delete`) or merge (`stage_merge`).
 
-        The answer has the `operations` for `commit_batch`, and the number of rows.
+        A merge has rows (an Arrow IPC stream or file). The answer has the `operations` for `commit_batch`, and the
+        numbers of rows.
         """
-        return dict(self.data.stage_change(operation, checked(change_type(STAGED_CHANGES[operation]), request)).body)
+        wanted = checked(change_type(STAGED_CHANGES[operation]), request)
+        return dict(self.data.stage_change(operation, wanted, request_data).body)
 
     def maintain(self, request: Json) -> Answer:
         """Ours: maintain the main branch of a table (`maintain_table`), or plan that; as on the wire.

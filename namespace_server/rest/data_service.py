@@ -272,6 +272,8 @@ class DataService:
                 return partial(self._creation.create, creation, caller=caller, implicit=implicit)
             case "stage_rows":  # for a batch that commits them: nothing is committed here
                 return lambda rows, _: self._uploads.stage(cast("CreateTable", request), rows, caller=caller)
+            case "stage_merge":
+                return lambda rows, _: self._uploads.stage_change(operation, request, rows, caller=caller)
         return partial(self._operations.change, operation, request, caller=caller)
 
     async def value(

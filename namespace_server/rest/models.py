@@ -168,8 +168,8 @@ class CompleteMultipartQuery(AbortMultipartQuery, total=False):
     branch: str
 
 
-class MergeInsertQuery(QueryParameters, total=False):
-    """Query parameters of a merge."""
+class StageMergeQuery(QueryParameters, total=False):
+    """Query parameters of a merge that is uploaded before its batch."""
 
     branch: str
     on: Required[Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]]
@@ -178,8 +178,13 @@ class MergeInsertQuery(QueryParameters, total=False):
     when_not_matched_insert_all: Flag
     when_not_matched_by_source_delete: Flag
     when_not_matched_by_source_delete_filt: str
-    timeout: str
     use_index: Flag
+
+
+class MergeInsertQuery(StageMergeQuery, total=False):
+    """Query parameters of a merge."""
+
+    timeout: str
 
 
 class BlobQuery(QueryParameters, total=False):

@@ -97,7 +97,9 @@ def test_of_a_batch_that_is_refused_nothing_is_done(admin: Caller) -> None:
     assert admin.refused("change", message="m", changes=taken)["outcome"] == "nothing_done"
     assert admin.refused("describe_table", table=name)["code"] == 4
     for changes, said in (
-        ([{"do": "drop_table", "table": name}, create(name)], "expected to be the only change"),
+        ([{"do": "create_namespace", "namespace": name}, create(name)], "expected to be the only change"),
+        ([{"do": "upsert_rows", "table": "shop.orders", "rows": [{"id": 1}], "on": []}], "at least 1"),
+        ([{"do": "upsert_rows", "table": "shop.orders", "rows": [{"id": 1}], "on": ["nope"]}], "nope"),
         ([{"do": "delete_rows", "table": "shop.orders", "filter": "id = 1"}] * 2, "found two"),
         ([{"do": "insert_rows", "table": "shop.orders", "rows": [{"nope": 1}]}], "found nope"),
         ([{"do": "create_table", "table": name}], "found neither"),
@@ -106,6 +108,48 @@ def test_of_a_batch_that_is_refused_nothing_is_done(admin: Caller) -> None:
         ([], "at least 1"),
     ):
         assert said in admin.refused("change", message="m", changes=changes)["error"]
+
+
+def test_tables_are_dropped_renamed_and_changed_in_one_batch(admin: Caller) -> None:
+    kept, gone, moved, new = (new_name() for _ in range(4))
+    admin("change", message="make", changes=[create(each) for each in (kept, gone, moved)])
+    before = admin("describe_catalog")["catalog_version"]
+    upsert = {"do": "upsert_rows", "table": kept, "rows": [{"id": 2, "price": "9"}, {"id": 3}], "on": ["id"]}
+    made = admin(
+        "change",
+        message="as one",
+        changes=[
+            {"do": "drop_table", "table": gone},
+            upsert,
+            {"do": "rename_table", "table": moved, "new_name": gone},
+            {"do": "create_table", "table": new, "rows": [{"a": 1}]},
+        ],
+    )
+    assert made["catalog_version"] == before + 1
+    assert [(each["do"], each["version"], each["rows"]) for each in made["changes"]] == [
+        ("drop_table", None, None),
+        ("upsert_rows", 2, 2),
+        ("rename_table", None, None),
+        ("create_table", 1, 1),
+    ]
+    rows = admin("query_rows", table=kept, columns=["id", "price"], order_by=[{"column": "id"}])["rows"]
+    assert rows == [{"id": 1, "price": "1.50"}, {"id": 2, "price": "9.00"}, {"id": 3, "price": None}]
+    assert admin("count_rows", table=gone)["rows"] == 2
+    assert admin.refused("describe_table", table=moved)["code"] == 4
+    told = admin("compare_versions", before=before, after=made["catalog_version"])["tables"]
+    assert {each["table"]: each["kind"] for each in told if each["kind"] != "dropped"} == {
+        kept: "changed",
+        gone: "renamed",
+        new: "added",
+    }
+    admin("change", message="back", changes=[{"do": "undrop_table", "table": gone, "new_name": moved}])
+    wrong = [{"do": "drop_table", "table": new}, {"do": "drop_table", "table": f"{new}x"}]
+    assert admin.refused("change", message="m", changes=wrong)["outcome"] == "nothing_done"
+    assert admin("count_rows", table=new)["rows"] == 1
+    changed = [{"do": "insert_rows", "table": new, "rows": [{"a": 2}]}, {"do": "drop_table", "table": new}]
+    assert (
+        "cannot drop a table that it creates, changes" in admin.refused("change", message="m", changes=changed)["error"]
+    )
 
 
 def test_what_goes_alone_is_one_call_each(admin: Caller) -> None:
@@ -166,24 +210,31 @@ def test_rows_bring_long_values_as_other_bytes(admin: Caller, team: Team) -> Non
         assert catalog.blob(tuple(name.split(".")), "photo", filter="id = 2") is None
 
 
-def test_a_conflict_is_told_with_what_to_do(admin: Caller, team: Team) -> None:
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("UpdateRows", {"do": "update_rows", "set": {"price": "0"}, "filter": "id = 1"}),
+        ("UpsertRows", {"do": "upsert_rows", "rows": [{"id": 1}], "on": ["id"]}),
+    ],
+)
+def test_a_conflict_is_told_with_what_to_do(admin: Caller, team: Team, kind: str, fields: dict[str, Any]) -> None:
     """The other commit comes between the staging of a change and its batch."""
     name = new_name()
     admin("change", message="make", changes=[create(name)])
     from namespace_mcp.tools import batches
 
-    staged = batches.UpdateRows.prepare
+    changed: Any = getattr(batches, kind)
+    staged = changed.prepare
 
-    def prepare(self: batches.UpdateRows, catalog: Any, /) -> Any:
+    def prepare(self: Any, catalog: Any, /) -> Any:
         found = staged(self, catalog)
         with team.catalog as other:
             other.delete(tuple(name.split(".")), "id = 1")
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches.UpdateRows, "prepare", prepare)
-        update = {"do": "update_rows", "table": name, "set": {"price": "0"}, "filter": "id = 1"}
-        refused = admin.refused("change", message="m", changes=[update])
+        patch.setattr(changed, "prepare", prepare)
+        refused = admin.refused("change", message="m", changes=[{"table": name, **fields}])
     assert (refused["code"], refused["outcome"]) == (14, "nothing_done")
     assert name in refused["conflicts"][0]
     assert "again" in refused["advice"]
@@ -198,6 +249,7 @@ def test_changes_without_the_right_to_them_are_refused(team: Team, principal: st
         {"do": "insert_rows", "rows": [{"id": 1}], **table},
         {"do": "update_rows", "set": {"id": "1"}, "filter": "true", **table},
         {"do": "delete_rows", "filter": "true", **table},
+        {"do": "upsert_rows", "rows": [{"id": 1}], "on": ["id"], **table},
         {"do": "set_table_properties", "set": {"a": "b"}, **table},
         {"do": "drop_table", **table},
         {"do": "rename_table", "new_name": name, **table},

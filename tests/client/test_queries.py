@@ -56,6 +56,8 @@ def test_staged_rows_are_there_once_a_batch_commits_them(scene: Scene) -> None:
     assert scene.catalog.access.table_value("count_table_rows", name) == 2005
     access = scene.catalog.access
     changed = access.stage_change("stage_update", name, {"predicate": "id = 7", "updates": [["id", "-7"]]})
+    merged = access.stage_merge(name, stream(pa.table({"id": [7]})), {"on": ["id"]})
+    assert (merged["operations"], merged["num_inserted_rows"]) == ([], 0)
     gone = access.stage_change("stage_delete", name, {"predicate": "id = 123456"})
     assert (changed["updated_rows"], gone) == (1, {"operations": [], "num_deleted_rows": 0})
     assert access.table_value("count_table_rows", name, {"predicate": "id < 0"}) == 0

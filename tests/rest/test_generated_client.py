@@ -122,6 +122,9 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     deleted = call("stage_delete", name, body={"predicate": "a = 500"})
     assert (updated["updated_rows"], deleted) == (2, {"operations": [], "num_deleted_rows": 0})
     call("batch_commit_tables", body={"operations": [*updated["operations"], *deleted["operations"]]})
+    merged = call("stage_merge", name, body=stream(ROWS.slice(0, 5)), on=["a"], when_matched_update_all=True)
+    assert merged["num_updated_rows"] > 0
+    call("batch_commit_tables", body={"operations": merged["operations"]})
 
     assert call("count_table_rows", name, body={"predicate": "a = 7"}) == 2
     rows = pa.ipc.open_file(call("query_table", name, body={"k": 5, "vector": {}, "filter": "a < 3"})).read_all()

@@ -43,6 +43,7 @@ OURS = {
     ("POST", "/v1/table/{id}/stage"),
     ("POST", "/v1/table/{id}/stage_update"),
     ("POST", "/v1/table/{id}/stage_delete"),
+    ("POST", "/v1/table/{id}/stage_merge"),
     ("POST", "/v1/table/{id}/multipart_write/create"),
     ("POST", "/v1/table/{id}/multipart_write/complete"),
     ("POST", "/v1/table/{id}/multipart_write/abort"),

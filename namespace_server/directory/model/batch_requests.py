@@ -73,6 +73,8 @@ IN_BATCHES: Final = _by_name(
         AssertTableVersion: requests.assert_table_version,
         SetTableProperties: requests.set_table_properties,
         UndropTable: requests.undrop_table,
+        DropTable: requests.drop_table,
+        RenameTable: requests.rename_table,
         SetPin: requests.pin_catalog_version,
         RemovePin: requests.unpin_catalog_version,
         AdvanceCursor: requests.advance_cursor,

@@ -367,7 +367,7 @@ class PlanBuilder:
         """
         mine = {planned.entry for planned in self.published}
         if mine and any(entry in mine for entry in entries):
-            raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
+            raise InvalidInputError("a batch cannot remove or rename a version or table that it publishes itself")
         self.follows |= any(self.context.is_made_by_group(entry, self.base) for entry in entries)
         self._require_names(entries)
 
@@ -392,11 +392,17 @@ class PlanBuilder:
         """Have the catalog version before this batch hold all of these tables, which it drops (G13).
 
         Where another batch of the group changes one, this batch `follows`. Raises InvalidInputError (13) for a table
-        that this very batch brings back: no catalog version has it. Versions that cannot be promoted are dropped all
-        the same: their records stay open.
+        that this very batch creates, renames, brings back, or publishes a version of: no catalog version has it so.
+        Versions that cannot be promoted are dropped all the same: their records stay open.
         """
         self.follows |= self.context.is_changed_by_group([table.id for table in tables], self.base)
+        published = {planned.entry.table_id for planned in self.published}
         for table in tables:
+            held = self.base.table(table.id)
+            if table.id in published or held is None or held.location != table.location:
+                raise InvalidInputError(
+                    f"table {join(table.id)}: a batch cannot drop a table that it creates, changes or renames"
+                )
             tombstone = self.base.tombstone_at(table.location)
             if tombstone is not None and tombstone.state == DROPPED:
                 raise InvalidInputError(f"table {join(table.id)}: a batch cannot drop a table that it brings back")

@@ -37,6 +37,7 @@ from namespace_server.rest.models import (
     MergeInsertQuery,
     Pages,
     Paging,
+    StageMergeQuery,
     StageRowsQuery,
 )
 from namespace_server.rest.multipart import MultipartChange, RowsInsert
@@ -101,6 +102,7 @@ OPERATIONS: tuple[Route, ...] = (
     # Changes of rows for such a batch.
     post("stage_update", "/v1/table/{id}/stage_update", StagedTableChange()),
     post("stage_delete", "/v1/table/{id}/stage_delete", StagedTableChange()),
+    post("stage_merge", "/v1/table/{id}/stage_merge", RowsChange(StageMergeQuery)),
     # Rows in parts, each of which is an insert: committed as one version.
     post(
         "create_multipart_write",

@@ -222,6 +222,7 @@ from .role_membership import RoleMembership
 from .set_table_properties_request import SetTablePropertiesRequest
 from .set_table_properties_response import SetTablePropertiesResponse
 from .stage_delete_response import StageDeleteResponse
+from .stage_merge_response import StageMergeResponse
 from .stage_rows_response import StageRowsResponse
 from .stage_update_response import StageUpdateResponse
 from .string_fts_query import StringFtsQuery
@@ -483,6 +484,7 @@ __all__ = (
     "SetTablePropertiesRequest",
     "SetTablePropertiesResponse",
     "StageDeleteResponse",
+    "StageMergeResponse",
     "StageRowsResponse",
     "StageUpdateResponse",
     "StringFtsQuery",

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from ..models.declare_table_request import DeclareTableRequest
     from ..models.delete_cursor_request import DeleteCursorRequest
     from ..models.deregister_table_request import DeregisterTableRequest
+    from ..models.drop_table_request import DropTableRequest
     from ..models.enable_grants_request import EnableGrantsRequest
     from ..models.end_intent_request import EndIntentRequest
     from ..models.grant_privileges_request import GrantPrivilegesRequest
     from ..models.grant_role_request import GrantRoleRequest
     from ..models.pin_catalog_version_request import PinCatalogVersionRequest
     from ..models.register_intent_request import RegisterIntentRequest
+    from ..models.rename_table_request import RenameTableRequest
     from ..models.revoke_privileges_request import RevokePrivilegesRequest
     from ..models.revoke_role_request import RevokeRoleRequest
     from ..models.set_table_properties_request import SetTablePropertiesRequest
@@ -54,6 +56,8 @@ class CommitTableOperation:
             with
             `properties`. Not part of the published namespace API.
         undrop_table (UndropTableRequest | Unset): Not part of the published namespace API.
+        drop_table (DropTableRequest | Unset):
+        rename_table (RenameTableRequest | Unset):
         pin_catalog_version (PinCatalogVersionRequest | Unset): Not part of the published namespace API.
         unpin_catalog_version (UnpinCatalogVersionRequest | Unset): Not part of the published namespace API.
         advance_cursor (AdvanceCursorRequest | Unset): Not part of the published namespace API.
@@ -79,6 +83,8 @@ class CommitTableOperation:
     assert_table_version: AssertTableVersionRequest | Unset = UNSET
     set_table_properties: SetTablePropertiesRequest | Unset = UNSET
     undrop_table: UndropTableRequest | Unset = UNSET
+    drop_table: DropTableRequest | Unset = UNSET
+    rename_table: RenameTableRequest | Unset = UNSET
     pin_catalog_version: PinCatalogVersionRequest | Unset = UNSET
     unpin_catalog_version: UnpinCatalogVersionRequest | Unset = UNSET
     advance_cursor: AdvanceCursorRequest | Unset = UNSET
@@ -124,6 +130,14 @@ class CommitTableOperation:
         undrop_table: dict[str, Any] | Unset = UNSET
         if not isinstance(self.undrop_table, Unset):
             undrop_table = self.undrop_table.to_dict()
+
+        drop_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.drop_table, Unset):
+            drop_table = self.drop_table.to_dict()
+
+        rename_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.rename_table, Unset):
+            rename_table = self.rename_table.to_dict()
 
         pin_catalog_version: dict[str, Any] | Unset = UNSET
         if not isinstance(self.pin_catalog_version, Unset):
@@ -188,6 +202,10 @@ class CommitTableOperation:
             field_dict["set_table_properties"] = set_table_properties
         if undrop_table is not UNSET:
             field_dict["undrop_table"] = undrop_table
+        if drop_table is not UNSET:
+            field_dict["drop_table"] = drop_table
+        if rename_table is not UNSET:
+            field_dict["rename_table"] = rename_table
         if pin_catalog_version is not UNSET:
             field_dict["pin_catalog_version"] = pin_catalog_version
         if unpin_catalog_version is not UNSET:
@@ -223,12 +241,14 @@ class CommitTableOperation:
         from ..models.declare_table_request import DeclareTableRequest
         from ..models.delete_cursor_request import DeleteCursorRequest
         from ..models.deregister_table_request import DeregisterTableRequest
+        from ..models.drop_table_request import DropTableRequest
         from ..models.enable_grants_request import EnableGrantsRequest
         from ..models.end_intent_request import EndIntentRequest
         from ..models.grant_privileges_request import GrantPrivilegesRequest
         from ..models.grant_role_request import GrantRoleRequest
         from ..models.pin_catalog_version_request import PinCatalogVersionRequest
         from ..models.register_intent_request import RegisterIntentRequest
+        from ..models.rename_table_request import RenameTableRequest
         from ..models.revoke_privileges_request import RevokePrivilegesRequest
         from ..models.revoke_role_request import RevokeRoleRequest
         from ..models.set_table_properties_request import SetTablePropertiesRequest
@@ -291,6 +311,20 @@ class CommitTableOperation:
             undrop_table = UNSET
         else:
             undrop_table = UndropTableRequest.from_dict(_undrop_table)
+
+        _drop_table = d.pop("drop_table", UNSET)
+        drop_table: DropTableRequest | Unset
+        if isinstance(_drop_table, Unset):
+            drop_table = UNSET
+        else:
+            drop_table = DropTableRequest.from_dict(_drop_table)
+
+        _rename_table = d.pop("rename_table", UNSET)
+        rename_table: RenameTableRequest | Unset
+        if isinstance(_rename_table, Unset):
+            rename_table = UNSET
+        else:
+            rename_table = RenameTableRequest.from_dict(_rename_table)
 
         _pin_catalog_version = d.pop("pin_catalog_version", UNSET)
         pin_catalog_version: PinCatalogVersionRequest | Unset
@@ -378,6 +412,8 @@ class CommitTableOperation:
             assert_table_version=assert_table_version,
             set_table_properties=set_table_properties,
             undrop_table=undrop_table,
+            drop_table=drop_table,
+            rename_table=rename_table,
             pin_catalog_version=pin_catalog_version,
             unpin_catalog_version=unpin_catalog_version,
             advance_cursor=advance_cursor,

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from ..models.cursor_response import CursorResponse
     from ..models.declare_table_response import DeclareTableResponse
     from ..models.deregister_table_response import DeregisterTableResponse
+    from ..models.drop_table_response import DropTableResponse
     from ..models.enable_grants_response import EnableGrantsResponse
     from ..models.grant_change import GrantChange
     from ..models.intent_response import IntentResponse
+    from ..models.rename_table_response import RenameTableResponse
     from ..models.set_table_properties_response import SetTablePropertiesResponse
     from ..models.undrop_table_response import UndropTableResponse
 
@@ -40,6 +42,8 @@ class CommitTableResult:
         assert_table_version (AssertTableVersionResponse | Unset): Empty: it held.
         set_table_properties (SetTablePropertiesResponse | Unset):
         undrop_table (UndropTableResponse | Unset):
+        drop_table (DropTableResponse | Unset):
+        rename_table (RenameTableResponse | Unset):
         pin_catalog_version (CatalogPinResponse | Unset):
         unpin_catalog_version (CatalogPinResponse | Unset):
         advance_cursor (CursorResponse | Unset):
@@ -61,6 +65,8 @@ class CommitTableResult:
     assert_table_version: AssertTableVersionResponse | Unset = UNSET
     set_table_properties: SetTablePropertiesResponse | Unset = UNSET
     undrop_table: UndropTableResponse | Unset = UNSET
+    drop_table: DropTableResponse | Unset = UNSET
+    rename_table: RenameTableResponse | Unset = UNSET
     pin_catalog_version: CatalogPinResponse | Unset = UNSET
     unpin_catalog_version: CatalogPinResponse | Unset = UNSET
     advance_cursor: CursorResponse | Unset = UNSET
@@ -106,6 +112,14 @@ class CommitTableResult:
         undrop_table: dict[str, Any] | Unset = UNSET
         if not isinstance(self.undrop_table, Unset):
             undrop_table = self.undrop_table.to_dict()
+
+        drop_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.drop_table, Unset):
+            drop_table = self.drop_table.to_dict()
+
+        rename_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.rename_table, Unset):
+            rename_table = self.rename_table.to_dict()
 
         pin_catalog_version: dict[str, Any] | Unset = UNSET
         if not isinstance(self.pin_catalog_version, Unset):
@@ -170,6 +184,10 @@ class CommitTableResult:
             field_dict["set_table_properties"] = set_table_properties
         if undrop_table is not UNSET:
             field_dict["undrop_table"] = undrop_table
+        if drop_table is not UNSET:
+            field_dict["drop_table"] = drop_table
+        if rename_table is not UNSET:
+            field_dict["rename_table"] = rename_table
         if pin_catalog_version is not UNSET:
             field_dict["pin_catalog_version"] = pin_catalog_version
         if unpin_catalog_version is not UNSET:
@@ -205,9 +223,11 @@ class CommitTableResult:
         from ..models.cursor_response import CursorResponse
         from ..models.declare_table_response import DeclareTableResponse
         from ..models.deregister_table_response import DeregisterTableResponse
+        from ..models.drop_table_response import DropTableResponse
         from ..models.enable_grants_response import EnableGrantsResponse
         from ..models.grant_change import GrantChange
         from ..models.intent_response import IntentResponse
+        from ..models.rename_table_response import RenameTableResponse
         from ..models.set_table_properties_response import SetTablePropertiesResponse
         from ..models.undrop_table_response import UndropTableResponse
 
@@ -267,6 +287,20 @@ class CommitTableResult:
             undrop_table = UNSET
         else:
             undrop_table = UndropTableResponse.from_dict(_undrop_table)
+
+        _drop_table = d.pop("drop_table", UNSET)
+        drop_table: DropTableResponse | Unset
+        if isinstance(_drop_table, Unset):
+            drop_table = UNSET
+        else:
+            drop_table = DropTableResponse.from_dict(_drop_table)
+
+        _rename_table = d.pop("rename_table", UNSET)
+        rename_table: RenameTableResponse | Unset
+        if isinstance(_rename_table, Unset):
+            rename_table = UNSET
+        else:
+            rename_table = RenameTableResponse.from_dict(_rename_table)
 
         _pin_catalog_version = d.pop("pin_catalog_version", UNSET)
         pin_catalog_version: CatalogPinResponse | Unset
@@ -354,6 +388,8 @@ class CommitTableResult:
             assert_table_version=assert_table_version,
             set_table_properties=set_table_properties,
             undrop_table=undrop_table,
+            drop_table=drop_table,
+            rename_table=rename_table,
             pin_catalog_version=pin_catalog_version,
             unpin_catalog_version=unpin_catalog_version,
             advance_cursor=advance_cursor,
