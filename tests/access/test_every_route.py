@@ -56,6 +56,7 @@ NEEDS: dict[str, frozenset[Privilege]] = {
     "StageRows": frozenset({CREATE}),
     "StageUpdate": frozenset({READ, WRITE}),
     "StageDelete": frozenset({READ, WRITE}),
+    "StageMerge": frozenset({READ, WRITE}),
     "InsertIntoTable": frozenset({WRITE}),
     "CreateMultipartWrite": frozenset({WRITE}),
     "CompleteMultipartWrite": frozenset({WRITE}),

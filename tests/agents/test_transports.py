@@ -57,14 +57,23 @@ def test_the_command_changes_where_it_is_told_to(root: Path) -> None:
     async def conversation(client: Client) -> list[CallToolResult]:
         update = {"do": "update_rows", "table": "shop.orders", "set": {"city": "'Basel'"}, "filter": "id = 1"}
         insert = {"do": "insert_rows", "table": "shop.orders", "rows": [{"id": 2, "city": None}]}
-        made = await client.call_tool("change", {"message": "both", "changes": [update, insert]})
+        upsert = {"do": "upsert_rows", "table": "shop.more", "rows": [{"id": 1}, {"id": 2}], "on": ["id"]}
+        drop = {"do": "drop_table", "table": "shop.old"}
+        rename = {"do": "rename_table", "table": "shop.new", "new_name": "shop.old"}
+        changes = [update, insert, upsert, drop, rename]
+        made = await client.call_tool("change", {"message": "both", "changes": changes})
         return [made, await client.call_tool("query_rows", {"table": "shop.orders", "order_by": [{"column": "id"}]})]
 
+    with Catalog.connect(str(root), namespace=["shop"]) as catalog:
+        for count, name in enumerate(("more", "old", "new"), 1):
+            catalog.create(name, {"id": [1] * count})
     made, found = talk(over_pipes("--root", str(root), "--write"), conversation)
     assert not made.is_error, text_of(made)
     assert found.structured_content["rows"] == [{"id": 1, "city": "Basel"}, {"id": 2, "city": None}]
     with Catalog.connect(str(root)) as catalog:
         assert catalog.history(1)[0].batches[0].message == "both"
+        assert {name: catalog.read(f"shop.{name}").num_rows for name in ("more", "old")} == {"more": 2, "old": 3}
+        assert "new" not in {each[-1] for each in catalog.tables("shop")}
 
 
 def test_the_command_speaks_for_its_caller(team: Team) -> None:

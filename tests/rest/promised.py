@@ -214,6 +214,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "StageRows": lambda _, n: Asked(ROWS, f"{NAMESPACE}${n}"),
     "StageUpdate": lambda s, n: Asked({"updates": [["a", "a + 100"]]}, s.table(n)),
     "StageDelete": lambda s, n: Asked({"predicate": "a = 1"}, s.table(n)),
+    "StageMerge": lambda s, n: Asked(MORE, s.table(n), {"on": "a", "when_matched_update_all": "true"}),
     # Reads.
     "ListNamespaces": lambda _, n: Asked(id=NAMESPACE),
     "DescribeNamespace": lambda _, n: Asked({}, NAMESPACE),

@@ -31,6 +31,8 @@ OUR_OPERATIONS = {
     "assert_table_version",
     "set_table_properties",
     "undrop_table",
+    "drop_table",
+    "rename_table",
     "pin_catalog_version",
     "unpin_catalog_version",
     "advance_cursor",
