@@ -199,6 +199,18 @@ class TestRequests:
         looking = cold(ground)
         assert [looking.look(snapshot).amounts.tables for _ in range(6)] == [3, 6, 9, 10, 10, 10]
 
+    def test_tables_that_were_looked_at_long_ago_leave_room_for_new_ones(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch, clock: Clock
+    ) -> None:
+        monkeypatch.setattr(figures, "LOOKED_AT", 4)
+        looking, snapshot = cold(ground, clock), ground.catalog.snapshot()
+        assert [looking.look(snapshot).amounts.tables for _ in range(2)] == [4, 8]
+        clock.now += figures._LASTING + 1
+        assert looking.look(snapshot).amounts.tables == 10
+        assert len(list(looking._aged())) == 6
+        assert looking.look(snapshot).amounts.tables == 10
+        assert len(list(looking._aged())) == 2
+
     def test_bytes_of_a_look_are_bounded(self, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(figures, "_MOST_BYTES", 1)
         looking, snapshot = cold(ground), ground.catalog.snapshot()

@@ -12,7 +12,7 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -98,7 +98,7 @@ class KnownFigures:
         worth: Some tables that are worth maintenance, those with the most fragments to be rewritten first.
     """
 
-    amounts: Amounts = Amounts()  # noqa: RUF009 - immutable
+    amounts: Amounts = field(default_factory=Amounts)
     worth: tuple[tuple[ObjectId, PendingWork], ...] = ()
 
 
@@ -155,8 +155,8 @@ class TableFigures:
             self._lock.release()
 
     def _chosen(self, snapshot: CatalogSnapshot) -> list[tuple[ObjectId, VersionEntry | None]]:
-        """The tables of this look with their heads: those that changed, that were looked at long ago, and new ones."""
-        tables, since = snapshot.state.tables, self._now() - _LASTING
+        """The tables of this look with their heads: those that changed, some that were looked at long ago, new ones."""
+        tables = snapshot.state.tables
         changed: list[ObjectId] = []
         if snapshot.version != self._version:
             changed = [each for each, looked in self._looked.items() if tables.get(each) is not looked.table]
@@ -164,16 +164,21 @@ class TableFigures:
         for table_id in changed:
             self._forget(table_id)
         there = [table_id for table_id in changed if table_id in tables]
-        aged = [table_id for table_id, _ in takewhile(lambda item: item[1].at <= since, self._looked.items())]
+        room = min(len(tables), REMEMBERED) - len(self._looked) - len(there)
+        unknown = islice(self._unknown(snapshot), max(room, 0))
         chosen: dict[ObjectId, VersionEntry | None] = {}
         size = 0
-        room = min(len(tables), REMEMBERED) - len(self._looked) - len(there)
-        for table_id in chain(there, aged, islice(self._unknown(snapshot), max(room, 0))):
+        for table_id in chain(there, islice(self._aged(), LOOKED_AT // 4), unknown, self._aged()):
             head = chosen[table_id] = snapshot.head(table_id)
             size += 0 if head is None else head.size
             if len(chosen) == LOOKED_AT or size >= _MOST_BYTES:
                 break
         return list(chosen.items())
+
+    def _aged(self) -> Iterator[ObjectId]:
+        """Tables that were looked at long ago, the first of them first."""
+        since = self._now() - _LASTING
+        return (table_id for table_id, _ in takewhile(lambda item: item[1].at <= since, self._looked.items()))
 
     def _unknown(self, snapshot: CatalogSnapshot) -> Iterator[ObjectId]:
         """Tables that are not remembered, from where the last look ended."""
