@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from namespace_client.audit import FailedOperation, RefusedAttempt, RefusedAttempts
     from namespace_client.blobs import BlobFile
     from namespace_client.catalog import Attempt, Catalog
-    from namespace_client.catalog_overview import CatalogOverview, TableWork
+    from namespace_client.catalog_overview import CatalogOverview, TableWorthMaintenance
     from namespace_client.descriptions import BranchDescription, IndexDescription, TableDescription, TagDescription
     from namespace_client.differences import CatalogDiff, ColumnDifference, TableDifference
     from namespace_client.errors import (
@@ -235,7 +235,7 @@ __all__ = [
     "TableReader",
     "TableResult",
     "TableState",
-    "TableWork",
+    "TableWorthMaintenance",
     "TagDescription",
     "TransactionDatabase",
     "TransactionMerge",
@@ -260,7 +260,7 @@ _HOMES: Final = {
     "Attempt": "namespace_client.catalog",
     "Catalog": "namespace_client.catalog",
     "CatalogOverview": "namespace_client.catalog_overview",
-    "TableWork": "namespace_client.catalog_overview",
+    "TableWorthMaintenance": "namespace_client.catalog_overview",
     "BranchDescription": "namespace_client.descriptions",
     "IndexDescription": "namespace_client.descriptions",
     "TableDescription": "namespace_client.descriptions",

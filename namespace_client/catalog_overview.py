@@ -16,7 +16,7 @@ _BEYOND: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class TableWork:
+class TableWorthMaintenance:
     """A table that is worth maintenance.
 
     Attributes:
@@ -63,14 +63,14 @@ class CatalogOverview(ShownAsTable):
     versions: int
     versions_beyond_policy: int
     num_worth_maintenance: int
-    worth_maintenance: tuple[TableWork, ...]
+    worth_maintenance: tuple[TableWorthMaintenance, ...]
 
     @classmethod
     def of(cls, answer: Json) -> CatalogOverview:
         """The answer of the catalog. Raises `KeyError` or `TypeError` if it is none."""
         told: dict[str, Any] = {name: answer[name] for name in cls.__slots__}
         told["worth_maintenance"] = tuple(
-            TableWork(Name(each["id"]), each["num_fragments"], each["num_indices"])
+            TableWorthMaintenance(Name(each["id"]), each["num_fragments"], each["num_indices"])
             for each in answer["worth_maintenance"]
         )
         return cls(**told)
