@@ -176,15 +176,16 @@ def test_of_two_at_a_time_one_does_the_work(served: Served) -> None:
     assert (len(dataset.get_fragments()), ids(dataset)) == (1, list(range(2 * COUNT)))
 
 
-def before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[str]:
-    """Other requests come between the staging and the commit of a compaction. The principals of its callers."""
+def before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Any, number: int = 1) -> list[str]:
+    """Other requests come between the staging and the commit of a change of a run. The principals of its changes."""
     commit = DirectoryNamespace.prepare_change
     callers: list[str] = []
 
     def meanwhile(self: DirectoryNamespace, staged: Any, record: Any) -> Any:
-        if record.message and record.message.startswith("maintenance") and not callers:
+        if record.message and record.message.startswith("maintenance"):
             callers.append(record.caller.principal)
-            act()
+            if len(callers) == number:
+                act()
         return commit(self, staged, record)
 
     monkeypatch.setattr(DirectoryNamespace, "prepare_change", meanwhile)
@@ -211,7 +212,7 @@ class Granted:
 
     def __init__(self, http: httpx.Client, root: Path) -> None:
         self.root = root
-        self.ann, self.bob, self.eve = (Caller(http, name) for name in ("ann", "bob", "eve"))
+        self.admin, self.ann, self.bob, self.eve = (Caller(http, name) for name in (ADMIN, "ann", "bob", "eve"))
         self.grants = [granted("table", "t", "ann", "maintain"), granted("table", "t", "bob", "read", "write")]
         switch_on(root, *self.grants)
 
@@ -255,6 +256,18 @@ def test_what_is_revoked_meanwhile_is_refused(team: Granted, monkeypatch: pytest
     assert head is not None
     assert head.version == COUNT
     namespace.close()
+
+
+def test_what_is_revoked_after_a_commit_ends_the_run(team: Granted, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"column": "id", "index_type": "BTREE"}
+    assert team.admin.post("/v1/table/t/create_scalar_index", made).status_code == 200
+    [mine, _] = team.grants
+    callers = before_the_commit(monkeypatch, lambda: put_rows(team.root, [], remove=[mine.object_id]), 2)
+    told = team.ann.post(PATH, NOW).json()
+    assert callers == ["ann", "ann"]
+    assert told["status"] in {"failed", "given_up"}
+    assert told["reason"]
+    assert (told["commits"], told["version"]) == (0, COUNT + 2)  # the index, and ids of fragments
 
 
 def test_a_server_that_is_read_only_does_none_and_one_that_becomes_it_no_more(
