@@ -108,6 +108,10 @@ class Application:
         """
         self._mounted[name] = application
 
+    def has_mounted(self, name: str) -> bool:
+        """Whether an application is served at `/name`."""
+        return name in self._mounted
+
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Accept requests within, and run jobs; then finish the accepted changes and release the catalog."""

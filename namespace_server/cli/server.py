@@ -25,6 +25,7 @@ from lance_core.hidden_credentials import without_credentials
 from namespace_server.app import Application, create_app
 from namespace_server.background.gc import GarbageCollection
 from namespace_server.background.maintenance import TableMaintenance
+from namespace_server.background.name_search import NameSearch
 from namespace_server.background.scheduler import BackgroundJob
 from namespace_server.cli.agents import mount_agents
 from namespace_server.cli.command import ExitStatus, refusal
@@ -255,6 +256,8 @@ def _jobs(
         yield TableMaintenance(
             catalog.store, catalog.table, app.change, settings.maintenance_interval, settings.maintenance, paused
         )
+    if app.has_mounted("console"):
+        yield NameSearch(catalog.table)
 
 
 def _forwarding(settings: Settings, namespace: DirectoryNamespace, observer: Observer) -> Forwarding | None:

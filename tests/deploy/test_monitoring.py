@@ -32,7 +32,7 @@ WORDS = {
     ("storage_seconds", "kind"): KINDS,
     ("collected_files", "reason"): get_args(GarbageReason),
     ("collections", "outcome"): ("complete", "partial", "failed"),
-    ("background_running_seconds", "task"): ("recovery", "gc", "maintenance"),
+    ("background_running_seconds", "task"): ("recovery", "gc", "maintenance", "names"),
     ("request_seconds", "status"): ("2xx", "3xx", "4xx", "5xx", "none"),
     ("cache_lookups", "result"): ("hit", "miss"),
     ("refused_attempts", "decision"): get_args(Decision),
