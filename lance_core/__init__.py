@@ -14,6 +14,7 @@ cleanup/        which files of a table no version needs
 proto/          the generated messages of the format
 errors          all exceptions of this package
 amounts         sizes as texts
+byte_ranges     ranges of bytes that a request asks for, and conditions on them
 own_machine     which addresses are of this machine, and which URLs others cannot read
 hidden_credentials  texts without what addresses in them open
 lazy_names      names of a package that are imported when they are first used

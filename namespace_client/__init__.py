@@ -42,7 +42,7 @@ grant_changes       changes of grants and roles, and questions about them
 names               names of namespaces and tables
 explanations        errors by their parts: the thing, the expectation, the finding, what to do
 health              how a server is, from its metrics
-media_types         images and sounds, by how their bytes begin
+media_types         images, sounds and films, by how their bytes begin
 display             results as text and HTML
 call_threads        threads for blocking calls beside an event loop
 results, errors     results and exceptions

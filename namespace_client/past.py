@@ -11,7 +11,7 @@ from namespace_client.audit import RefusedAttempts
 from namespace_client.catalog_overview import CatalogOverview
 from namespace_client.differences import CatalogDiff, compare
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import InvalidCall, NotFound
+from namespace_client.errors import CommitRejected, InvalidCall, NotFound
 from namespace_client.events import CatalogEvent
 from namespace_client.grant_changes import CatalogGrants
 from namespace_client.health import SERIES, ServerHealth, read_health
@@ -221,7 +221,12 @@ class CatalogPast(CatalogGrants):
             CatalogUnreachable: The catalog did not respond.
         """
         require_count("version", version)
-        found = [] if version == 0 else self.access.events(version - 1, limit=1).events
+        try:
+            found = [] if version == 0 else self.access.events(version - 1, limit=1).events
+        except CommitRejected as error:
+            if error.code != ErrorCode.INVALID_INPUT:
+                raise
+            found = []  # it is far above the newest one
         event = CatalogEvent.of(found[0]) if found else None
         if event is None or event.version != version or event.kind == "hidden":
             raise NotFound(

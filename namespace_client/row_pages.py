@@ -19,7 +19,7 @@ from pyarrow import types
 from namespace_client.access import CatalogAccess
 from namespace_client.display import ShownAsTable
 from namespace_client.errors import NotFound
-from namespace_client.media_types import media_type
+from namespace_client.media_types import NEEDED, media_type
 from namespace_client.names import Name
 from namespace_client.table_overview import is_blob, table_schema
 from table_data.batch_operations import Json, TableId
@@ -311,7 +311,7 @@ def _bytes(value: pa.Scalar) -> Cell:
     data = value.as_py()
     begin = data[:_SHOWN_BYTES]
     is_cut = len(data) > _SHOWN_BYTES
-    return Cell("bytes", begin.hex(" "), size=len(data), is_cut=is_cut, media=media_type(begin))
+    return Cell("bytes", begin.hex(" "), size=len(data), is_cut=is_cut, media=media_type(data[:NEEDED]))
 
 
 def _blob(value: pa.Scalar) -> Cell:

@@ -16,9 +16,10 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
+from lance_core.byte_ranges import ByteRange
 from namespace_client.call_threads import CallThreads, TooManyCalls
 from namespace_client.catalog import Catalog
-from namespace_client.errors import AccessRefused, ClientError, CommitUnknown
+from namespace_client.errors import AccessRefused, ClientError, CommitUnknown, InvalidCall
 from namespace_client.explanations import explain_error, status_of_error
 from namespace_client.http import CatalogServer
 from namespace_client.own_server import AsgiMessage, OwnServerTransport, ServerApplication
@@ -34,7 +35,6 @@ from namespace_console.visits import (
     Onward,
     Page,
     Screen,
-    Shown,
     Visit,
     refusal,
     told_fragment,
@@ -68,6 +68,10 @@ _HEADERS: Final[Sequence[Header]] = (
 _HTML: Final = "text/html; charset=utf-8"
 _STATIC: Final = "/static/"
 _UNAUTHENTICATED: Final = 401
+_LONGEST_WHOLE: Final = 32 << 20
+"""Bytes of a value that is sent whole."""
+_LONGEST_PART: Final = 4 << 20
+"""Bytes of a part of one: a browser asks for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class Console:
     def __init__(self, screens: Sequence[Screen] = SCREENS) -> None:
         self._screens = tuple(screens)
         self._paths = {screen.name: screen.path for screen in screens}
+        self._parts = {screen.name: screen.part_of for screen in screens}
         self._server: ServerApplication | None = None
         self._threads: CallThreads | None = None
 
@@ -207,15 +212,15 @@ class Console:
                     is_fragment=request.is_of_script,
                 )
                 shown = screen.show(visit) if screen.change is None or not request.is_change else screen.change(visit)
-                return self._rendered(shown, visit)
+                return _sent(shown, request.byte_range) if isinstance(shown, Content) else self._rendered(shown, visit)
             except ClientError as error:
-                shown = self._refused(request, screen, error)
+                instead = self._refused(request, screen, error)
             except Exception:  # noqa: BLE001 - a fault of a screen has a page, and its whole in the log
                 _log.exception("%s of the console could not be shown", request.path)
-                shown = refusal(500, "this page: expected that it can be shown; the log of the server says why not")
-            return self._rendered(shown, visit, request.session)
+                instead = refusal(500, "this page: expected that it can be shown; the log of the server says why not")
+            return self._rendered(instead, visit, request.session)
 
-    def _refused(self, request: ConsoleRequest, screen: Screen, error: ClientError) -> Shown:
+    def _refused(self, request: ConsoleRequest, screen: Screen, error: ClientError) -> Page | Onward:
         """What is shown for an error. One who is not known to the server is led to the sign-in.
 
         With a link of another site browsers send no cookies: then the page is opened again by a page of this one.
@@ -230,22 +235,36 @@ class Console:
         unknown = "It is not known whether this was done" if isinstance(error, CommitUnknown) else None
         return told_page(status, explain_error(error), unknown)
 
-    def _rendered(self, shown: Shown, visit: Visit | None, session: Session | None = None) -> _Response:
-        match shown:
-            case Onward(address, cookies):
-                headers = [(b"location", address.encode("ascii"))]
-                headers += [(b"set-cookie", cookie.encode("ascii")) for cookie in cookies]
-                return _Response(303, _HTML, b"", headers)
-            case Content(body, media_type):
-                return _Response(200, media_type, body, policy=b"default-src 'none'; sandbox")
+    def _rendered(self, shown: Page | Onward, visit: Visit | None, session: Session | None = None) -> _Response:
+        if isinstance(shown, Onward):
+            headers = [(b"location", shown.address.encode("ascii"))]
+            headers += [(b"set-cookie", cookie.encode("ascii")) for cookie in shown.cookies]
+            return _Response(303, _HTML, b"", headers)
         frame = {
             "page": shown,
             "visit": visit,
             "session": session if visit is None else visit.session,
             "links": Links(self._paths) if visit is None else visit.links,
             "navigation": [screen for screen in self._screens if screen.label is not None],
+            "part_of": None if visit is None else self._parts.get(visit.screen),
         }
         return _Response(shown.status, _HTML, render(shown.template, {**frame, **shown.shown}).encode())
+
+
+def _sent(content: Content, asked: ByteRange | None) -> _Response:
+    """A value, or the part of it that a browser asks for (RFC 9110, section 14); of a long part its beginning."""
+    response = _Response(200, content.media_type, b"", [(b"accept-ranges", b"bytes")], b"default-src 'none'; sandbox")
+    if asked is None:
+        if content.size > _LONGEST_WHOLE:
+            expected = f"at most {_LONGEST_WHOLE:,} bytes, or a request for a range of them"
+            raise InvalidCall(f"{content.name}: expected {expected}, found {content.size:,} bytes")
+        return replace(response, body=content.read(0, content.size))
+    span = asked.within(content.size)
+    if span is None:
+        return replace(response, status=416, headers=[(b"content-range", b"bytes */%d" % content.size)])
+    first, length = span[0], min(span[1] - span[0] + 1, _LONGEST_PART)
+    part = (b"content-range", b"bytes %d-%d/%d" % (first, first + length - 1, content.size))
+    return replace(response, status=206, body=content.read(first, length), headers=[*response.headers, part])
 
 
 def _too_many(found: int) -> RequestRefused:

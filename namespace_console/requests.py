@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from lance_core.byte_ranges import ByteRange, read_range
 from namespace_client.own_server import AsgiMessage, RequestSource
 from namespace_console.sessions import Cookies, Session
 from namespace_console.visits import Page, refusal
@@ -77,6 +78,14 @@ class ConsoleRequest:
     def is_change(self) -> bool:
         """Whether it is a form that asks for a change."""
         return self.method == "POST"
+
+    @property
+    def byte_range(self) -> ByteRange | None:
+        """The range of bytes that it asks for. None also where that is none, or depends on a tag: no answer has one."""
+        try:
+            return None if b"if-range" in self.headers else read_range(self.headers.get(b"range"))
+        except ValueError:
+            return None
 
     @property
     def is_of_script(self) -> bool:

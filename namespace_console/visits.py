@@ -56,10 +56,19 @@ class Onward:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes of a known type that are no page. Browsers take them for nothing else, and keep them apart."""
+    """Bytes of a known type that are no page. Browsers take them for nothing else, and keep them apart.
 
-    body: bytes
+    Attributes:
+        name: What it is, for errors.
+        media_type: Its type.
+        size: Number of bytes.
+        read: Gives so many bytes from a place on, which are within it.
+    """
+
+    name: str
     media_type: str
+    size: int
+    read: Callable[[int, int], bytes]
 
 
 Shown = Page | Onward | Content
@@ -75,6 +84,7 @@ class Screen:
         show: Shows it: for GET, which changes nothing.
         change: Makes the change that its form asks for: for POST. None where it has none.
         label: Its name in the navigation, None if it is not there.
+        part_of: The screen in the navigation that it belongs to, None if it is there itself, or belongs to none.
         open: Whether it is shown without a sign-in.
     """
 
@@ -83,6 +93,7 @@ class Screen:
     show: Callable[[Visit], Shown]
     change: Callable[[Visit], Shown] | None = None
     label: str | None = None
+    part_of: str | None = None
     open: bool = False
 
 
@@ -123,7 +134,7 @@ class Visit:
     """A request of a visitor.
 
     Attributes:
-        screen: The screen.
+        screen: The name of the screen.
         catalog: The catalog, asked as the visitor. Its methods that open files of tables in this process are not for
             screens: they would go around the visitor's grants.
         client: The same connection, for routes that the catalog has no method for.

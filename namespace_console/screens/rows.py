@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -23,7 +24,7 @@ from table_data.batch_operations import TableId
 VERSIONS: Final = 200
 """Versions among which one moves."""
 MOST_BYTES: Final = 32 << 20
-"""Bytes of a value that is shown as an image or a sound."""
+"""Bytes of a value of a column that has no blobs."""
 _OF_THE_QUESTION: Final = frozenset({ErrorCode.INVALID_INPUT, ErrorCode.TABLE_COLUMN_NOT_FOUND})
 """What the catalog refuses by these is for the visitor to correct, in the form that asked for it."""
 _LOOKED_AT: Final = 4
@@ -116,36 +117,33 @@ def _beginning(visit: Visit, table_id: TableId, column: str, row: int, query: Ro
 
 
 def show_value(visit: Visit) -> Shown:
-    """One value, if its bytes begin as an image or a sound does: two requests."""
+    """One value, if its bytes begin as an image, a sound or a film does: two requests, of a column of blobs three."""
     table_id, column = named(visit), visit.path["column"]
     row = visit.number("row")
     if row is None:
         raise InvalidCall("row: expected the id of a row, found none")
-    branch, version = visit.text("branch"), visit.number("version")
-    data = (
-        _blob(visit, WantedBlob(table_id, column, row, branch=branch, version=version, at=visit.version))
-        if visit.query.get("blob") == "1"
-        else _value(visit, table_id, column, RowQuery(f"_rowid = {row}", branch=branch, version=version, limit=1))
-    )
-    kind = media_type(data[:NEEDED])
+    name, branch, version = f"{column} of row {row}", visit.text("branch"), visit.number("version")
+    if visit.query.get("blob") == "1":
+        wanted = WantedBlob(table_id, column, row, branch=branch, version=version, at=visit.version)
+        return _content(name, *_blob(visit, name, wanted))
+    data = _value(visit, table_id, column, RowQuery(f"_rowid = {row}", branch=branch, version=version, limit=1))
+    return _content(name, len(data), lambda first, length: data[first : first + length])
+
+
+def _content(name: str, size: int, read: Callable[[int, int], bytes]) -> Content:
+    kind = media_type(read(0, min(NEEDED, size)))
     if kind is None:
-        raise InvalidCall(f"{column} of row {row}: expected an image or a sound, found bytes of another kind")
-    return Content(data, kind)
+        raise InvalidCall(f"{name}: expected an image, a sound or a film, found bytes of another kind")
+    return Content(name, kind, size, read)
 
 
-def _blob(visit: Visit, wanted: WantedBlob) -> bytes:
+def _blob(visit: Visit, name: str, wanted: WantedBlob) -> tuple[int, Callable[[int, int], bytes]]:
     from namespace_client.blobs import open_remote
 
     found = open_remote(visit.client, wanted)
     if found is None:
-        raise missing(f"{wanted.column} of row {wanted.row}")
-    if found.size > MOST_BYTES:
-        raise InvalidCall(
-            f"{wanted.column} of row {wanted.row}: expected at most {MOST_BYTES:,} bytes, found {found.size:,}"
-        )
-    if media_type(found.read_range(0, NEEDED)) is None:
-        return b""
-    return found.read()
+        raise missing(name)
+    return found.size, found.read_range
 
 
 def _value(visit: Visit, table_id: TableId, column: str, query: RowQuery) -> bytes:

@@ -24,7 +24,6 @@ and answers become bytes.
     under_way       work for clients that may go away, and for those that ask again
     maintenance_runs  maintenance for clients: threads, and the tasks that make their changes
     blob_pieces     a long value, read as its client takes it
-    byte_ranges     ranges of bytes that a request asks for, and conditions on them
     event_streams   what waits for catalog versions, and wakes when there are new ones
     forwarding      hands changes to the server that commits
     forwarding_result  the result of forwarding a change

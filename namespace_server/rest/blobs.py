@@ -14,10 +14,10 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, Permi
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from lance_core.byte_ranges import is_known, is_same, read_range
 from namespace_server.data.reads import ReadPoint
 from namespace_server.data.request_checks import read_type
 from namespace_server.rest.blob_pieces import pieces
-from namespace_server.rest.byte_ranges import is_known, is_same, read_range
 from namespace_server.rest.data_service import RowStream, TableReading
 from namespace_server.rest.errors import Header, RangeNotSatisfiable, RowNotFound, RowNotUnique
 from namespace_server.rest.exchange import Exchange, QueryModel
@@ -207,7 +207,10 @@ class _BlobResponse(Response):
         about += [(b"etag", tag)] if tag is not None else []
         if is_known(given.get(IF_NONE_MATCH), tag):
             return 304, about, None
-        asked = read_range(given.get(RANGE)) if self._exchange.scope["method"] == "GET" else None
+        try:
+            asked = read_range(given.get(RANGE)) if self._exchange.scope["method"] == "GET" else None
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from error
         if asked is None or not is_same(given.get(IF_RANGE), tag):
             return 200, [*_OCTETS, *about, (b"content-length", b"%d" % size)], (0, size) if size else None
         span = asked.within(size)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import secrets
+import wave
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -33,6 +35,17 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\u
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
 """What begins as an image."""
+
+
+def tone(seconds: int) -> bytes:
+    """A sound: 16,000 bytes for each second."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8_000)
+        sound.writeframes(bytes(range(250)) * (64 * seconds))
+    return file.getvalue()
 
 
 @dataclass
@@ -105,10 +118,9 @@ class Counted:
         return self._console.lifespan(counted)
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server with some batches; bob is an auditor, and eve has no grant."""
-    root = tmp_path_factory.mktemp("console")
+@contextmanager
+def open_site(root: Path) -> Iterator[Site]:
+    """A server without any table; bob is an auditor."""
     asked: list[str] = []
     metrics = ServerMetrics()
     app = create_app(
@@ -119,10 +131,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         metrics=metrics,
     )
     app.mount("console", Counted(asked))
-    with serving(app) as url, Catalog.connect(url, api_key=KEY_OF["ann"]) as owner:
-        _fill(owner)
-        with ExitStack() as visitors:
-            yield Site(url, app, owner, asked, visitors)
+    with serving(app) as url, Catalog.connect(url, api_key=KEY_OF["ann"]) as owner, ExitStack() as visitors:
+        yield Site(url, app, owner, asked, visitors)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server with some batches; bob is an auditor, and eve has no grant."""
+    with open_site(tmp_path_factory.mktemp("console")) as found:
+        _fill(found.owner)
+        yield found
 
 
 def _fill(catalog: Catalog) -> None:
@@ -152,6 +170,7 @@ def ann(site: Site) -> Visitor:
             pa.field("picture", pa.large_binary(), metadata=blob),
             pa.field("page", pa.large_binary(), metadata=blob),
             pa.field("small", pa.binary()),
+            pa.field("sound", pa.large_binary(), metadata=blob),
         ]
     )
     rows = [
@@ -162,6 +181,7 @@ def ann(site: Site) -> Visitor:
             "vector": [float(number), 1.0],
             "picture": PNG,
             "page": b"<html><script>alert(1)</script>",
+            "sound": tone(10) if number == 0 else None,
             "small": PNG if number % 2 else b"<svg onload='alert(1)'>",
         }
         for number in range(60)

@@ -20,7 +20,7 @@ from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.read_only import ReadOnlySwitch
 from namespace_server.rest.identity import Authenticator
-from tests.console.conftest import HOSTILE, KEY_OF, KEYS, PNG, Site, Visitor, text_of
+from tests.console.conftest import HOSTILE, KEY_OF, KEYS, PNG, Site, Visitor, text_of, tone
 from tests.running import serving
 
 ORDERS = "/tables/shop%24orders"
@@ -31,9 +31,9 @@ SCREENS = {
     "/namespaces/shown": 4,
     "/tables/shown%24all": 9,
     "/tables/shown%24all/fragments": 2,
-    "/tables/shown%24all/rows": 6,
-    "/tables/shown%24all/rows?like=3&vector=vector": 7,
-    "/tables/shown%24all/rows?text=fox": 6,
+    "/tables/shown%24all/rows": 7,
+    "/tables/shown%24all/rows?like=3&vector=vector": 8,
+    "/tables/shown%24all/rows?text=fox": 7,
     f"/tables/shown%24{quote('<i>odd & ')}%22name": 9,
     f"/tables/shown%24{quote('<i>odd & ')}%22name/rows": 4,
     "/search": 1,
@@ -81,6 +81,9 @@ def eve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
             visitor = Visitor(http)
             assert visitor.sign_in(KEY_OF["eve"]).status_code == 303
             yield visitor
+
+
+SOUND = "/tables/shown%24all/values/sound?row=0&blob=1"
 
 
 class TestGrants:
@@ -158,7 +161,7 @@ class TestTables:
         monkeypatch.setattr("namespace_console.screens.tables.COLUMNS", 3)
         pages = [ann.get(f"/tables/shown%24all?columns_after={after}").text for after in (0, 3, 6)]
         listed = [re.findall(r"<td><bdi>(\w+)</bdi></td><td class=\"code\">", page) for page in pages]
-        assert listed == [["id", "words", "nested"], ["vector", "picture", "page"], ["small"]]
+        assert listed == [["id", "words", "nested"], ["vector", "picture", "page"], ["small", "sound"]]
         told = [re.findall(r'(\w+)" href="[^"]*?(?:columns_after=(\d+))?#columns"', page) for page in pages]
         assert told == [[("next", "3")], [("prev", ""), ("next", "6")], [("prev", "3")]]
         assert ann.get("/tables/shown%24all?columns_after=x").status_code == 400
@@ -260,6 +263,56 @@ class TestRows:
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         assert "<svg onload" not in answer.text
         assert f"/values/{column}?" not in ann.get("/tables/shown%24all/rows").text or column in {"small", "picture"}
+
+
+class TestRanges:
+    """A browser seeks in a sound by asking for parts of it."""
+
+    @pytest.mark.parametrize(
+        ("asked", "first", "last"),
+        [
+            ("bytes=0-", 0, 160_043),
+            ("bytes=100-199", 100, 199),
+            ("bytes=-44", 160_000, 160_043),
+            ("bytes=9-1", None, None),
+        ],
+    )
+    def test_a_part_is_served(self, ann: Visitor, asked: str, first: int | None, last: int | None) -> None:
+        answer = ann.get(SOUND, Range=asked)
+        whole = tone(10)
+        assert answer.headers["content-type"] == "audio/wav"
+        assert answer.headers["accept-ranges"] == "bytes"
+        if first is None or last is None:  # no range: it is to be ignored
+            assert (answer.status_code, answer.content) == (200, whole)
+            return
+        assert (answer.status_code, answer.content) == (206, whole[first : last + 1])
+        assert answer.headers["content-range"] == f"bytes {first}-{last}/{len(whole)}"
+        assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
+
+    def test_a_part_beyond_the_end_is_refused(self, ann: Visitor) -> None:
+        answer = ann.get(SOUND, Range="bytes=160044-")
+        assert (answer.status_code, answer.content) == (416, b"")
+        assert answer.headers["content-range"] == "bytes */160044"
+
+    def test_a_part_of_what_may_be_another_by_now_is_not_served(self, ann: Visitor) -> None:
+        assert ann.get(SOUND, **{"Range": "bytes=5-9", "If-Range": '"a tag"'}).status_code == 200
+
+    def test_parts_of_other_bytes_are_served_as_little_as_all(self, ann: Visitor) -> None:
+        answer = ann.get("/tables/shown%24all/values/page?row=0&blob=1", Range="bytes=0-9")
+        assert (answer.status_code, b"<script>" in answer.content) == (400, False)
+
+    def test_of_a_long_value_parts_are_served_and_not_the_whole(self, ann: Visitor, site: Site) -> None:
+        blob = pa.field("film", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+        film = b"\0\0\0\x18ftypmp42" + bytes(33 << 20)
+        site.owner.create(("shown", "films"), pa.table({"film": pa.array([film], blob.type)}, schema=pa.schema([blob])))
+        address = "/tables/shown%24films/values/film?row=0&blob=1"
+        part = ann.get(address, Range="bytes=8-")
+        assert (part.status_code, len(part.content), part.content[:4]) == (206, 4 << 20, b"mp42")
+        assert part.headers["content-type"] == "video/mp4"
+        assert part.headers["content-range"] == f"bytes 8-{8 + (4 << 20) - 1}/{len(film)}"
+        assert "video/mp4" not in ann.get(address).headers["content-type"]
+        assert "expected at most 33,554,432 bytes" in text_of(ann.get(address).text).replace("Expected", "expected")
+        assert "<video controls" in ann.get("/tables/shown%24films/rows").text
 
 
 class TestKept:

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from lance_namespace.errors import InvalidInputError
-
 _UNIT: Final = b"bytes"
 _RANGE: Final = re.compile(rb"([0-9]{0,40})-([0-9]{0,40})")
 _TAG: Final = re.compile(rb'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
@@ -33,7 +31,7 @@ class ByteRange:
 def read_range(value: bytes | None) -> ByteRange | None:
     """The range of a `Range` header; None without one, or for a unit that is not known, which is to be ignored.
 
-    Raises `InvalidInputError` for what is no range, and for several: each can be asked for by itself.
+    Raises `ValueError` for what is no range, and for several: each can be asked for by itself.
     """
     if value is None:
         return None
@@ -42,7 +40,7 @@ def read_range(value: bytes | None) -> ByteRange | None:
         return None
     given = [each.strip() for each in ranges.split(b",")]
     if len(given) > 1:
-        raise InvalidInputError(f"Range: expected one range, found {len(given)}; ask for each by itself")
+        raise ValueError(f"Range: expected one range, found {len(given)}; ask for each by itself")
     found = _RANGE.fullmatch(given[0])
     if not separator or found is None or found[0] == b"-":
         raise _no_range(value)
@@ -69,5 +67,5 @@ def is_known(condition: bytes | None, tag: bytes | None) -> bool:
     return tag is not None and any(each.removeprefix(b"W/") == tag for each in _TAG.findall(condition))
 
 
-def _no_range(value: bytes) -> InvalidInputError:
-    return InvalidInputError(f"Range: expected bytes=first-last, found {value.decode('latin-1')[:80]!r}")
+def _no_range(value: bytes) -> ValueError:
+    return ValueError(f"Range: expected bytes=first-last, found {value.decode('latin-1')[:80]!r}")
