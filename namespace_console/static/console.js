@@ -6,6 +6,12 @@ document.querySelectorAll("time[datetime]").forEach((time) => {
   time.title = new Date(time.dateTime).toLocaleString();
 });
 
+// In a narrow window the screens are one line that scrolls: to where the visitor is, and to what has the focus.
+const screens = document.querySelector(".top nav");
+const show = (link) => link?.scrollIntoView({ block: "nearest", inline: "center" });
+show(screens.querySelector("[aria-current]"));
+screens.addEventListener("focusin", (event) => show(event.target));
+
 // A slider tells its value while it is moved.
 document.addEventListener("input", (event) => {
   const shown = event.target.type === "range" && event.target.parentElement.querySelector("output");

@@ -5,11 +5,10 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pyarrow as pa
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from namespace_console.screens import SCREENS
-from tests.console.browsing import DESK, PHONE, chromium, faults, sign_in, tab
+from tests.console.browsing import PHONE, chromium, faults, sign_in, tab
 from tests.console.conftest import KEY_OF, Site, Visitor
 
 __all__ = ["chromium"]
@@ -66,15 +65,6 @@ def test_every_page_is_accessible_and_complains_of_nothing(chromium: Browser, si
         assert faults_of_all(page) == {}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_every_page_in_each_scheme_and_size(chromium: Browser, site: Site, scheme: str, size: tuple[int, int]) -> None:
-    for principal in KEY_OF:
-        with tab(chromium, site.url, principal, size, scheme) as page:
-            assert faults_of_all(page) == {}
-
-
 def test_a_visitor_signs_in_and_out_by_keyboard(chromium: Browser, site: Site) -> None:
     with tab(chromium, site.url) as page:
         page.goto("/console")
@@ -97,6 +87,26 @@ def test_a_visitor_signs_in_and_out_by_keyboard(chromium: Browser, site: Site) -
         expect(page).to_have_title("Sign in · Lance catalog")
 
 
+def test_the_navigation_is_one_line_on_a_phone(chromium: Browser, site: Site, ann: Visitor) -> None:
+    """It scrolls, to the screen that the visitor is at and by keyboard to the others, and says where a page belongs."""
+    with tab(chromium, site.url, "ann", PHONE) as page:
+        screens = page.get_by_role("navigation", name="Screens")
+        for path, label in (("/grants", "Grants and keys"), (f"{ALL}/rows", "Tables"), ("/log/5", "Log")):
+            page.goto(f"/console{path}")
+            current = screens.locator("[aria-current]")
+            expect(current).to_have_text(label)
+            expect(current).to_be_in_viewport(ratio=1)
+            assert len(set(screens.locator("li").evaluate_all("all => all.map(each => each.offsetTop)"))) == 1
+        last = screens.get_by_role("link", name="Grants and keys")
+        expect(last).not_to_be_in_viewport()
+        for _ in range(len(SCREENS)):
+            page.keyboard.press("Tab")
+            if last.evaluate("link => link === document.activeElement"):
+                break
+        expect(last).to_be_focused()
+        expect(last).to_be_in_viewport(ratio=1)
+
+
 def test_no_script_is_needed(chromium: Browser, site: Site) -> None:
     with tab(chromium, site.url, java_script_enabled=False) as page:
         sign_in(page, "ann")
@@ -116,7 +126,7 @@ def test_a_dropped_table_is_brought_back(chromium: Browser, site: Site, ann: Vis
         page.get_by_label("Filter").fill("what = 'blue'")
         page.get_by_role("button", name="Show").click()
         expect(page.get_by_role("region", name="Rows").get_by_role("row")).to_have_count(2)
-        page.get_by_role("link", name="The table").click()
+        page.get_by_label("Where it is").get_by_role("link", name=fresh_name).click()
         page.get_by_role("link", name="Drop the table").click()
         assert name in site.owner.tables(("shown",))
         page.get_by_role("button", name="Drop").click()
@@ -137,6 +147,20 @@ def test_events_appear_as_they_come(chromium: Browser, site: Site, ann: Visitor,
         expect(page.get_by_role("main")).to_contain_text(f"news of {fresh_name}")
         page.get_by_role("link", name=fresh_name).first.click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(fresh_name)
+
+
+def test_a_sound_is_sought_in(chromium: Browser, site: Site, ann: Visitor) -> None:
+    seek = """sound => new Promise((resolve, reject) => {
+        sound.onloadedmetadata = () => { sound.currentTime = 7; };
+        sound.onseeked = () => resolve([sound.duration, sound.currentTime, sound.seekable.end(0)]);
+        sound.onerror = () => reject(sound.error.message);
+        sound.load();
+    })"""
+    with tab(chromium, site.url, "ann") as page:
+        page.goto(f"/console{ALL}/rows?filter=id+%3D+0")
+        sound = page.locator("audio").first
+        sound.evaluate("sound => { sound.preload = 'metadata'; }")
+        assert sound.evaluate(seek) == [10, 7, 10]
 
 
 def test_a_page_elsewhere_can_do_nothing(chromium: Browser, site: Site) -> None:

@@ -29,7 +29,7 @@ def test_home_counts_what_is_there(site: Site) -> None:
     batches = re.search(r"committed (\d+), rejected (\d+), unknown 0, failed 0", shown)
     assert batches, shown
     assert int(batches[1]) >= 4
-    assert re.search(r"< [\d.]+ ms flip, median", shown)
+    assert re.search(r"< [\d.]+ ms median of a flip", shown)
 
 
 def test_home_tells_rows_and_bytes_and_links_what_is_worth_maintenance(tmp_path: Path) -> None:
