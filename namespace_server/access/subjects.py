@@ -75,6 +75,11 @@ ANONYMOUS_SUBJECT: Final = Subject(None)
 """The sender of a request that is not known: of the roles it has `everyone` only."""
 
 
+def is_name(name: str) -> bool:
+    """Whether a principal or a role may have this name, so that something can be granted to it."""
+    return bool(name.strip()) and len(name) <= MAX_NAME and name.isprintable()
+
+
 def ordered(privileges: Iterable[Privilege]) -> list[Privilege]:
     """Privileges in the order in which they are declared."""
     found = frozenset(privileges)

@@ -11,7 +11,7 @@ from lance_namespace.errors import ServiceUnavailableError, UnauthenticatedError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath
 
 from lance_core.own_machine import is_secure
-from namespace_server.access.subjects import Subject
+from namespace_server.access.subjects import Subject, is_name
 from namespace_server.outcomes import NOTHING_DONE
 from namespace_server.rest.wrong_keys import SHOWN_DIGITS
 
@@ -150,7 +150,10 @@ class TokenIssuer(BaseModel):
         return name if len(name) <= MAX_PRINCIPAL_LENGTH else None
 
     def roles(self, claims: dict[str, Any]) -> frozenset[str] | None:
-        """The roles in claims, which are a list of texts or words between spaces; None for anything else."""
+        """The roles in claims, which are a list of texts or words between spaces; None for anything else.
+
+        Groups whose names no role can have are none: nothing can be granted to them.
+        """
         found: Any = claims if self.roles_claim else []
         for name in self.roles_claim:
             found = found.get(name, []) if isinstance(found, dict) else None
@@ -158,7 +161,7 @@ class TokenIssuer(BaseModel):
             found = found.split()
         if not isinstance(found, list) or not all(isinstance(role, str) for role in found):
             return None
-        return frozenset(self.role_prefix + role for role in found)
+        return frozenset(filter(is_name, (self.role_prefix + role for role in found)))
 
 
 def check_issuers(issuers: Sequence[TokenIssuer]) -> None:

@@ -46,7 +46,7 @@ Edit = Callable[[pb.Transaction, pb.DataFragment, int], None]
 """States an operation that names a fragment of the source below the base path with this id."""
 
 
-class Shop(Guarded):
+class CloneGround(Guarded):
     """`alice` may do everything with a clone; its source has a fragment more than the clone."""
 
     def __init__(self, root: Path) -> None:
@@ -98,8 +98,8 @@ class Shop(Guarded):
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path / "root")
+def shop(tmp_path: Path) -> Iterator[CloneGround]:
+    shop = CloneGround(tmp_path / "root")
     yield shop
     shop.namespace.close()
 
@@ -126,7 +126,7 @@ def update(message: pb.Transaction, fragment: pb.DataFragment, base: int) -> Non
     message.update.new_fragments.append(below(fragment, base))
 
 
-def edits(shop: Shop) -> dict[str, Edit]:
+def edits(shop: CloneGround) -> dict[str, Edit]:
     fields = shop.manifest(CLONE).manifest.fields
     held = shop.manifest(CLONE).manifest.fragments[0]
 
@@ -173,7 +173,7 @@ KINDS = ("append", "overwrite", "update", "delete", "merge", "data_replacement",
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "rewrite"])
-def test_a_file_below_a_base_path_that_the_table_has_needs_read_where_it_lies(shop: Shop, kind: str) -> None:
+def test_a_file_below_a_base_path_that_the_table_has_needs_read_where_it_lies(shop: CloneGround, kind: str) -> None:
     operation = CommitTransaction(CLONE, None, shop.transaction(edits(shop)[kind]))
     assert shop.lacks(operation) == {((), READ)}, "the source is hidden"
     shop.allow({Privilege.SEE})
@@ -185,13 +185,13 @@ def test_a_file_below_a_base_path_that_the_table_has_needs_read_where_it_lies(sh
     assert shop.head(list(CLONE)) == 1
 
 
-def test_who_may_read_there_commits_it(shop: Shop) -> None:
+def test_who_may_read_there_commits_it(shop: CloneGround) -> None:
     shop.allow({READ})
     assert shop.lacks(CommitTransaction(CLONE, None, shop.transaction(append))) is None
     assert shop.ids(list(CLONE)) == [0, 1, 2, 10, 11, 12, 13]
 
 
-def test_files_that_the_table_has_need_nothing(shop: Shop) -> None:
+def test_files_that_the_table_has_need_nothing(shop: CloneGround) -> None:
     """Rows are deleted in a fragment of the source, rows are added, and an index is made of it."""
     held = shop.manifest(CLONE).manifest.fragments[0]
     shop.open(list(CLONE))
@@ -205,7 +205,7 @@ def test_files_that_the_table_has_need_nothing(shop: Shop) -> None:
     assert shop.ids(list(CLONE)) == [0, 1, 2, 20, 21]
 
 
-def staged(shop: Shop, kind: str, manifest_too: bool) -> CreateTableVersion:
+def staged(shop: CloneGround, kind: str, manifest_too: bool) -> CreateTableVersion:
     """A staged manifest of an overwrite or restore that brings a file of the source into the clone."""
     [operation] = shop.operations(shop.stage(list(CLONE), rows(20, 21), mode="overwrite"))
     assert isinstance(operation, CreateTableVersion)
@@ -232,14 +232,16 @@ def staged(shop: Shop, kind: str, manifest_too: bool) -> CreateTableVersion:
 
 
 @pytest.mark.parametrize(("kind", "manifest_too"), [("overwrite", True), ("overwrite", False), ("restore", False)])
-def test_a_staged_manifest_is_judged_by_all_files_that_it_names(shop: Shop, kind: str, manifest_too: bool) -> None:
+def test_a_staged_manifest_is_judged_by_all_files_that_it_names(
+    shop: CloneGround, kind: str, manifest_too: bool
+) -> None:
     operation = staged(shop, kind, manifest_too)
     assert shop.lacks(operation) == {((), READ)}
     shop.allow({READ})
     assert shop.lacks(operation) is None
 
 
-def test_an_earlier_version_is_restored_by_who_may_read_what_it_brings_back(shop: Shop) -> None:
+def test_an_earlier_version_is_restored_by_who_may_read_what_it_brings_back(shop: CloneGround) -> None:
     shop.write(list(CLONE), rows(20, 22), "overwrite")
     message = pb.Transaction(read_version=shop.head(list(CLONE)), uuid=str(uuid.uuid4()))
     message.restore.version = 1
@@ -250,7 +252,7 @@ def test_an_earlier_version_is_restored_by_who_may_read_what_it_brings_back(shop
     assert shop.ids(list(CLONE)) == [0, 1, 2]
 
 
-def test_a_table_whose_place_is_a_part_of_the_path_of_the_root_opens_nothing(shop: Shop, tmp_path: Path) -> None:
+def test_a_table_whose_place_is_a_part_of_the_path_of_the_root_opens_nothing(shop: CloneGround, tmp_path: Path) -> None:
     """Its name is chosen by a client: what lies where is told by the whole key below the root."""
     part = tmp_path.parts[1]
     shop.send(OPERATOR, DeclareTable(("g", "part"), part, {}, chosen=True))
@@ -261,7 +263,7 @@ def test_a_table_whose_place_is_a_part_of_the_path_of_the_root_opens_nothing(sho
         assert shop.lacks(CommitTransaction(CLONE, None, message)) == {((), READ)}, path
 
 
-def test_names_of_files_do_not_lead_out_of_the_base(shop: Shop) -> None:
+def test_names_of_files_do_not_lead_out_of_the_base(shop: CloneGround) -> None:
     """Whoever may read the source reads no table beside it: a path is one below `data` of the base."""
     hidden = shop.make_table("h", "hidden")
     [file] = (shop.root / shop.location(hidden) / "data").iterdir()
@@ -277,7 +279,7 @@ def test_names_of_files_do_not_lead_out_of_the_base(shop: Shop) -> None:
 class TestVersionsOfNobody:
     """Who writes files of a table commits by path, in nobody's name: so no grant counts for what it reaches (P5)."""
 
-    def by_path(self, shop: Shop, table_id: tuple[str, ...], edit: Edit) -> None:
+    def by_path(self, shop: CloneGround, table_id: tuple[str, ...], edit: Edit) -> None:
         """Put the next version of a table under its canonical name, as a stock writer does."""
         head = shop.manifest(table_id)
         message = pb.Transaction(read_version=head.version, uuid=str(uuid.uuid4()))
@@ -287,7 +289,7 @@ class TestVersionsOfNobody:
         path = shop.root / manifest_path(shop.location(list(table_id)), file.version, NamingScheme.V2)
         path.write_bytes(data)
 
-    def test_files_of_others_are_not_adopted(self, shop: Shop) -> None:
+    def test_files_of_others_are_not_adopted(self, shop: CloneGround) -> None:
         self.by_path(shop, CLONE, append)
         for _ in range(3):  # what is not adopted goes to quarantine, from which a sweep commits transactions again
             [kept] = shop.read("list_table_versions", id=list(CLONE))["versions"]
@@ -296,14 +298,14 @@ class TestVersionsOfNobody:
         assert shop.canonical(list(CLONE)) == [1]
         assert shop.namespace.row_reads.value("count_table_rows", {"id": list(CLONE)}).body == 3
 
-    def test_a_first_version_with_files_of_others_is_not_adopted(self, shop: Shop) -> None:
+    def test_a_first_version_with_files_of_others_is_not_adopted(self, shop: CloneGround) -> None:
         location = "00000000_g$mine"
         shop.send(OPERATOR, DeclareTable(("g", "mine"), location, {}))
         shop.open(list(SOURCE)).shallow_clone(str(shop.root / location), 1)
         shop.namespace.newest()
         assert shop.read("list_table_versions", id=["g", "mine"])["versions"] == []
 
-    def test_rows_of_their_own_and_deletions_are(self, shop: Shop) -> None:
+    def test_rows_of_their_own_and_deletions_are(self, shop: CloneGround) -> None:
         shop.unmanaged_append(list(CLONE), rows(20, 22))
         shop.open(list(CLONE)).delete("id = 1")
         assert shop.namespace.row_reads.value("count_table_rows", {"id": list(CLONE)}).body == 4

@@ -22,7 +22,7 @@ ROWS = stream(pa.table({"x": [1, 2, 3]}))
 OWN = "00000000_w$t"
 
 
-class Handed:
+class HandedOptions:
     """Requests to the bucket with what one principal was handed for a table."""
 
     def __init__(self, service: GuardedS3, options: dict[str, str], location: str) -> None:
@@ -59,7 +59,7 @@ class Handed:
         return self.may("delete_object", Key=key)
 
 
-class Shop:
+class VendingServer:
     """A server with `w$t`, whose location is the beginning of that of `w$t2`, and callers."""
 
     def __init__(self, service: GuardedS3, server: ServerProcess, http: httpx.Client) -> None:
@@ -88,13 +88,13 @@ class Shop:
         answer = self.callers[who].post("/v1/table/w$t/describe", request, headers)
         return dict(answer.json()) if answer.status_code == 200 else {}
 
-    def handed(self, who: str) -> Handed:
+    def handed(self, who: str) -> HandedOptions:
         found = self.described(who)
-        return Handed(self.service, found["storage_options"], found["location"])
+        return HandedOptions(self.service, found["storage_options"], found["location"])
 
 
 @pytest.fixture
-def shop(guarded_s3: GuardedS3, tmp_path: Path) -> Iterator[Shop]:
+def shop(guarded_s3: GuardedS3, tmp_path: Path) -> Iterator[VendingServer]:
     given = {
         "VENDED_ROLE_ARN": ROLE,
         "VENDED_STS_ENDPOINT": guarded_s3.public["aws_endpoint"],
@@ -108,10 +108,10 @@ def shop(guarded_s3: GuardedS3, tmp_path: Path) -> Iterator[Shop]:
         ServerProcess(root, log=tmp_path / "log", environment=environment, keys=principals) as server,
         httpx.Client(base_url=server.url, timeout=60) as http,
     ):
-        yield Shop(guarded_s3, server, http)
+        yield VendingServer(guarded_s3, server, http)
 
 
-def test_each_principal_does_what_it_is_granted(shop: Shop) -> None:
+def test_each_principal_does_what_it_is_granted(shop: VendingServer) -> None:
     assert "storage_options" not in shop.described("seer")
     for who, writes in (("reader", False), ("writer", True)):
         handed = shop.handed(who)
@@ -136,12 +136,12 @@ def test_each_principal_does_what_it_is_granted(shop: Shop) -> None:
             assert not handed.may_write(key), key
 
 
-def test_what_is_handed_out_follows_the_grants_of_now(shop: Shop) -> None:
+def test_what_is_handed_out_follows_the_grants_of_now(shop: VendingServer) -> None:
     def permission(who: str, **request: Any) -> str:
         found = shop.described(who, **request)
         if "storage_options" not in found:
             return "none" if found else "hidden"
-        handed = Handed(shop.service, found["storage_options"], found["location"])
+        handed = HandedOptions(shop.service, found["storage_options"], found["location"])
         return "write" if handed.may_write(f"{handed.key}/data/mine") else "read"
 
     assert [permission(who) for who in ("reader", "writer", "seer", "maker")] == ["read", "write", "none", "hidden"]

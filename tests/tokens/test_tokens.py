@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 
 from namespace_server.outcomes import NOTHING_DONE
@@ -58,6 +59,14 @@ def test_claims_tell_principal_and_roles(
     }
     found = guard(rules(issuer, **given)).whoami(issuer.token(**claims))
     assert (found["principal"], found["roles"]) == (principal.format(url=issuer.url), roles)
+
+
+def test_groups_that_no_role_can_be_called_are_none(issuer: Issuer, guard: Any) -> None:
+    """One of half a surrogate cannot be answered in JSON; nothing can be granted to any of these."""
+    groups = ["", " ", "\ud800", "a\0b", "a\nb", "a" * 256, "admin", "Admin"]
+    claims = json.dumps(issuer.claims(groups=groups)).encode()
+    token = jws.serialize_compact({"alg": "RS256", "typ": "at+jwt", "kid": RSA.kid}, claims, RSA)
+    assert guard(rules(issuer, roles_claim="groups")).whoami(token)["roles"] == ["Admin", "admin"]
 
 
 def test_a_key_is_a_key_also_beside_tokens(issuer: Issuer, guard: Any) -> None:

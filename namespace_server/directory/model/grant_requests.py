@@ -8,7 +8,7 @@ from typing import Final
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from namespace_server.access.grants import Kind
-from namespace_server.access.subjects import EVERYONE, MAX_NAME, Grantee, Privilege, Subject
+from namespace_server.access.subjects import EVERYONE, MAX_NAME, Grantee, Privilege, Subject, is_name
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.grant_operations import (
     EnableGrants,
@@ -160,7 +160,7 @@ def _role(request: Request) -> str:
 
 
 def _check_name(name: str, field: str) -> None:
-    if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+    if not is_name(name):
         raise InvalidInputError(f"{field}: expected 1 to {MAX_NAME} printable characters, found {shown(name)}")
 
 
