@@ -32,6 +32,6 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
         else:
             subprocess.run(["bash", "-c", line], check=True)
 
-    for text in ("shop.orders", "first load", "catalog version 2 to 3", "audited", "shop.goods: is back"):
+    for text in ("shop.orders", "first load", "catalog versions 2 and 3", "audited", "shop.goods: is back"):
         assert text in shown
     assert (tmp_path / "orders.parquet").stat().st_size > 0
