@@ -6,7 +6,7 @@ answered as if that were not there. What no case below names is denied, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -108,11 +108,12 @@ _CHANGES: Final[dict[str, tuple[Privilege, ...]]] = {
 """What each operation of a Lance transaction needs on its table."""
 _UNKNOWN_CHANGE: Final = (OWN,)
 _FIRST: Final = (WRITE,)
+_SHOWS_THE_HEAD: Final = (READ, WRITE, ALTER, MAINTAIN, REFERENCE)
+"""Each of these shows its holder the number of the head: by a read, or by a change and its conflicts."""
 _OF_TABLES: Final[dict[type[Operation], tuple[Privilege, ...]]] = {
     DeregisterTable: (DROP,),
     DropTable: (DROP,),
     SetTableProperties: (ALTER,),
-    AssertTableVersion: (SEE,),
     CreateBranch: (REFERENCE, READ),
     DeleteBranch: (REFERENCE,),
     ConfirmTag: (REFERENCE,),
@@ -198,6 +199,8 @@ class Judge:
                 self._delete_versions(operation)
             case CreateNamespace() | DeclareTable() | RegisterTable():
                 self._creation(operation)
+            case AssertTableVersion():
+                self._table_by_one_of(operation.id, _SHOWS_THE_HEAD)
             case CloneTable():
                 self._clone(operation, bases)
             case DropNamespace():
@@ -238,12 +241,6 @@ class Judge:
             self._checks.append(Authorization(privilege, allowed, reason, kind, object_id, self._index))
         return all(each.allowed for each in self._checks)
 
-    def _check_any(self, kind: Kind, object_id: ObjectId, privileges: Iterable[Privilege]) -> None:
-        """Note whether the subject has one of some privileges on an object."""
-        policy, wanted = self._policy(object_id), list(privileges)
-        found = next((each for each in wanted if policy.allows(self.subject, each, object_id)), wanted[0])
-        self._check(kind, object_id, found)
-
     def _hidden(self, error: LanceNamespaceError, kind: Kind, object_id: ObjectId) -> LanceNamespaceError:
         """The error of what is not there, for what may not be seen; the log of refused attempts knows better."""
         reason = self._policy(object_id).judge(self.subject, SEE, object_id).reason
@@ -259,6 +256,13 @@ class Judge:
         self._check("table", table_id, *privileges)
         return True
 
+    def _table_by_one_of(self, table_id: ObjectId, privileges: Sequence[Privilege]) -> None:
+        """Look at an operation on a table for which one of some privileges is enough; the first is that which lacks."""
+        if self._table(table_id, ()):
+            policy = self._policy(table_id)
+            found = next((each for each in privileges if policy.allows(self.subject, each, table_id)), privileges[0])
+            self._check("table", table_id, found)
+
     def _change(self, operation: CreateTableVersion | CommitTransaction, finding: Finding | None, bases: Bases) -> None:
         table_id = operation.id
         if isinstance(operation, CommitTransaction):
@@ -266,8 +270,7 @@ class Judge:
         elif isinstance(finding, StagedManifest):
             change = finding.file.operation or ""
         else:  # it was not read: who may change nothing of the table has nothing read for it
-            if self._table(table_id, ()):
-                self._check_any("table", table_id, (WRITE, ALTER, MAINTAIN, REFERENCE))
+            self._table_by_one_of(table_id, (WRITE, ALTER, MAINTAIN, REFERENCE))
             return
         privileges = _CHANGES.get(change, _UNKNOWN_CHANGE)
         if change == "overwrite" and self.judged(table_id).top(table_id, operation.branch) is None:
@@ -485,8 +488,7 @@ class Judge:
                     raise self._hidden(error, "table", lies_at)
                 named = {each for each in (table.id, lies_at) if each is not None and self._sees(each)}
             for object_id in named:
-                if self._table(object_id, ()):
-                    self._check_any("table", object_id, (READ, WRITE))
+                self._table_by_one_of(object_id, (READ, WRITE))
 
     def _sees(self, object_id: ObjectId) -> bool:
         return self._policy(object_id).allows(self.subject, SEE, object_id)
