@@ -109,14 +109,21 @@ class CatalogTables:
         request_fields.check_common(request, self._rules.limits)
         asked = RequestedMaintenance.of(request)
         message = request_fields.string_map(request, "context", self._rules.limits).get("message")
+        chain: ReadRequest = {"id": list(asked.table_id)}
+        judge = _Asked(self._catalog, chain, subject, REQUIREMENTS[OPERATION].privileges).judge
         with before_commit():
             snapshot = self._catalog.snapshot()
             require_managed(snapshot)
-            chain: ReadRequest = {"id": list(asked.table_id)}
-            _Asked(self._catalog, chain, subject, REQUIREMENTS[OPERATION].privileges).judge(snapshot)
+            judge(snapshot)
         catalog = self._catalog
         run = Maintenance(
-            catalog.store, catalog.table, change, catalog.options.maintenance, stopped=stopped, message=message
+            catalog.store,
+            catalog.table,
+            change,
+            catalog.options.maintenance,
+            stopped=stopped,
+            message=message,
+            judge=judge,
         )
         done = run.run_on(asked)
         return Answer(done.as_json(), done.catalog_version)

@@ -270,6 +270,28 @@ def test_what_is_revoked_after_a_commit_ends_the_run(team: Granted, monkeypatch:
     assert (told["commits"], told["version"]) == (0, COUNT + 2)  # the index, and ids of fragments
 
 
+def test_a_hidden_table_that_takes_the_name_meanwhile_is_not_told_of(
+    team: Granted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"column": "id", "index_type": "BTREE"}
+    assert team.admin.post("/v1/table/t/create_scalar_index", made).status_code == 200
+
+    def replace() -> None:
+        with Catalog.connect(str(team.root)) as operator:
+            operator.drop("t")
+            operator.create("t", pa.table({"id": [1]}))
+            for number in range(20):
+                operator.append("t", pa.table({"id": [number]}))
+
+    callers = before_the_commit(monkeypatch, replace, 2)
+    told = team.ann.post(PATH, NOW).json()
+    assert team.ann.post(PATH, NOW).status_code == 404
+    assert callers == ["ann", "ann"]
+    assert told["status"] in {"failed", "given_up"}
+    assert told["version"] == COUNT + 2
+    assert told.keys().isdisjoint({"fragments", "left"})
+
+
 def test_a_server_that_is_read_only_does_none_and_one_that_becomes_it_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ class Maintenance:
         stopped: Whether the run is to end after the commit that is under way.
         progress: Called with the number of tables that were looked at.
         message: Text that is stored with the commits, in place of one that says what each is.
+        judge: Raises for a catalog in which a caller may not have the work done. Asked for one table alone.
     """
 
     store: ObjectStore
@@ -146,6 +147,7 @@ class Maintenance:
     stopped: Callable[[], bool] = lambda: False
     progress: Progress = no_progress
     message: str | None = None
+    judge: Callable[[CatalogSnapshot], None] = lambda _: None
     _first: ObjectId | None = field(default=None, init=False)
     """The table at which the next run begins: the last one ran out of time before it."""
 
@@ -209,10 +211,10 @@ class Maintenance:
         Raises:
             TableNotFoundError: The table does not exist (4).
             InvalidInputError: It has no version yet, or its policy has a property that cannot be read (13).
-            PermissionDeniedError: The caller of `change` may not do the first change (15).
+            PermissionDeniedError: The caller of `change` may not do the first change (15), or `judge` says so before.
             LanceCoreError: The rows of the catalog, or the newest manifest of the table, cannot be read.
         """
-        snapshot = self.table.refresh()
+        snapshot = self._newest()
         [table_id] = TableSelection((asked.table_id,)).of(snapshot)
         try:
             first = self._candidate(snapshot, table_id)
@@ -231,8 +233,18 @@ class Maintenance:
             if is_over():
                 outcome.status, outcome.reason = TableStatus.GIVEN_UP, "the run was over before anything was committed"
         newest = self.table.refresh()
-        last = self._look(newest, table_id)
+        try:
+            self.judge(newest)
+            last = self._look(newest, table_id)
+        except (PermissionDeniedError, TableNotFoundError):
+            last = None
         return _table_run(outcome, first, last if isinstance(last, _Candidate) else None, newest.version)
+
+    def _newest(self) -> CatalogSnapshot:
+        """The newest catalog. Raises as `judge`: the table may be another one by now, which its caller may not see."""
+        snapshot = self.table.refresh()
+        self.judge(snapshot)
+        return snapshot
 
     def _end(self, seconds: float | None) -> Callable[[], bool]:
         """Whether a run is over that began now, and begins no work after so many seconds."""
@@ -309,7 +321,7 @@ class Maintenance:
                 reserved = self._reserve(candidate, outcome)
             if not self._compact(candidate, candidate.plan, reserved, outcome):
                 break
-            found = self._look(self.table.refresh(), candidate.table_id)
+            found = self._look(self._newest(), candidate.table_id)
             if not isinstance(found, _Candidate):
                 return None
             candidate = found
@@ -328,7 +340,7 @@ class Maintenance:
 
         Each further reservation would be one more version for nothing.
         """
-        head = self.table.refresh().head(candidate.table_id)
+        head = self._newest().head(candidate.table_id)
         if head is None or head.timestamp_ms <= (self.now() - _UNUSED_SECONDS) * 1000:
             return False
         if self._manifest(head).operation != "reserve_fragments":
@@ -343,7 +355,7 @@ class Maintenance:
     def _disturbed(self, candidate: _Candidate, disturbed: frozenset[str | None]) -> int | None:
         """A version of the last seconds whose writer, if it goes on so, would have to give way to the work."""
         since = (self.now() - candidate.policy.quiet_seconds) * 1000
-        versions: Iterator[VersionEntry] = self.table.refresh().versions(candidate.table_id, descending=True)
+        versions: Iterator[VersionEntry] = self._newest().versions(candidate.table_id, descending=True)
         recent = takewhile(lambda entry: entry.timestamp_ms > since, versions)
         for entry in islice(recent, _LOOKED_BACK):
             try:
@@ -360,7 +372,7 @@ class Maintenance:
         request: ReserveFragmentIds = {**self._request(candidate, _COMPACT), "count": count}
         answer = self._change("reserve_fragments", request)
         outcome.version = _number(answer, "version")
-        entry = self.table.refresh().version_entry(candidate.table_id, None, outcome.version)
+        entry = self._newest().version_entry(candidate.table_id, None, outcome.version)
         if entry is None:
             raise table_not_found(candidate.table_id)
         return _Reserved(self._manifest(entry).outline.max_fragment_id - count + 1, count)
