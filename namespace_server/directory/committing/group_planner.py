@@ -241,9 +241,9 @@ class GroupPlanner:
         unjudged: list[ChainKey] = []
         for chain in pending.chains if attempt.snapshot.managed else ():
             overlay = attempt.overlay.of(chain[0])
-            table = overlay.table(chain[0])
-            if chain not in found or table is None:
-                continue
+            table, looked_at = overlay.table(chain[0]), attempt.snapshot.table(chain[0])
+            if chain not in found or table is None or looked_at is None or table.location != looked_at.location:
+                continue  # the group moved the table: what was found lies at the location of another one
             attempt.removed_files += removed_files(attempt.snapshot, table, chain[1], found[chain])
             head = attempt.snapshot.head(*chain)
             if head is not None and not attempt.context.is_promoted(head):

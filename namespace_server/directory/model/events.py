@@ -110,7 +110,10 @@ def _tables(content: VersionContent) -> list[Body]:
         rows, before = change.get("rows"), seen.get("rows")
         seen["rows"] = None if rows is None or before is None else before + rows
     tables = [{key: value for key, value in each.items() if value is not None} for each in found.values()]
-    dropped = (party for record in content.records if record.state == DROPPED for party in record.participants)
+    # A record that is put again, as what it names comes back in part, has the version before another one.
+    puts = [each for each in content.records if each.state == DROPPED]
+    new = (each for each in puts if each.catalog_version in {0, content.version - 1})
+    dropped = (party for record in new for party in record.participants)
     tables += [
         {"id": list(party.table_id), **({"before": party.version} if party.version else {}), "dropped": True}
         for party in dropped

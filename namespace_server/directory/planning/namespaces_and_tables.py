@@ -193,12 +193,11 @@ def rename_table(builder: PlanBuilder, operation: RenameTable) -> OperationResul
     rows = builder.rows_of(operation.id)
     builder.require_promoted(rows)
     since = builder.base.version + 1
-    moved: list[Entry] = [replace(table, id=operation.new_id)]
-    moved += [replace(row, table_id=operation.new_id) for row in rows]
+    moved: list[Entry] = [replace(row, table_id=operation.new_id) for row in rows]
     moved += [replace(each, on=operation.new_id, since=since) for each in builder.grants_on([operation.id])]
     ended = [each.object_id for each in builder.grants_on([operation.id, operation.new_id])]
     builder.change(removes=[*builder.work.object_ids(operation.id), *ended])
-    builder.change(moved)
+    builder.move(replace(table, id=operation.new_id), *moved)
     return {}
 
 

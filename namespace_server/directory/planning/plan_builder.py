@@ -205,6 +205,7 @@ class PlanBuilder:
         self.is_governed = base.policy is not None
         self._overlay = Overlay(base)
         self._tombstones = 0
+        self._moved: set[str] = set()
         self._recorded = batch.idempotency_key is not None
 
     @property
@@ -344,6 +345,28 @@ class PlanBuilder:
             raise table_not_found(table_id)
         return table
 
+    def move(self, table: TableEntry, *others: Entry, removes: Collection[str] = ()) -> None:
+        """Put a table that was there before this batch under its name, with its rows; see `table_in_place`."""
+        self._moved.add(table.location)
+        self.change([table, *others], removes)
+
+    def table_in_place(self, table_id: ObjectId) -> TableEntry:
+        """The table, for an operation on its versions: one that has the name that it had before this batch, or is new.
+
+        By the names of the catalog storage was looked at before planning, for versions of other writers too (P5, P9),
+        and a version before has to hold what goes (G13). Where another batch of the group moves it, this one `follows`.
+
+        Raises TableNotFoundError (4), and InvalidInputError (13) for one that this batch renames or brings back.
+        """
+        table = self.table(table_id)
+        if table.location in self._moved:
+            raise InvalidInputError(
+                f"table {join(table_id)}: a batch that renames a table, or brings it back, does nothing with its "
+                "versions after that"
+            )
+        self.follows |= self.context.is_moved_by_group(table, self.base)
+        return table
+
     def require_parent(self, object_id: ObjectId) -> None:
         """Raise NamespaceNotFoundError (1) or InvalidInputError (13) unless the parent is a namespace (N4)."""
         parent = object_id[:-1]
@@ -398,14 +421,14 @@ class PlanBuilder:
         self.follows |= self.context.is_changed_by_group([table.id for table in tables], self.base)
         published = {planned.entry.table_id for planned in self.published}
         for table in tables:
+            tombstone = self.base.tombstone_at(table.location)
+            if tombstone is not None and tombstone.state == DROPPED:
+                raise InvalidInputError(f"table {join(table.id)}: a batch cannot drop a table that it brings back")
             held = self.base.table(table.id)
             if table.id in published or held is None or held.location != table.location:
                 raise InvalidInputError(
                     f"table {join(table.id)}: a batch cannot drop a table that it creates, changes or renames"
                 )
-            tombstone = self.base.tombstone_at(table.location)
-            if tombstone is not None and tombstone.state == DROPPED:
-                raise InvalidInputError(f"table {join(table.id)}: a batch cannot drop a table that it brings back")
 
     def require_record(self) -> None:
         """Have the batch recorded, and thereby flipped, even if it changes nothing else."""

@@ -223,6 +223,17 @@ class PlanningContext:
         committed, planned = self._snapshot.state.tables, base.state.tables
         return base is not self._snapshot and any(committed.get(each) is not planned.get(each) for each in tables)
 
+    def is_moved_by_group(self, table: TableEntry, base: CatalogSnapshot) -> bool:
+        """Whether a table has its name in `base`, the overlay of the group, and lay there before under none or another.
+
+        One that the group makes has no versions of other writers to be looked for.
+        """
+        held = self._snapshot.table(table.id)
+        if base is self._snapshot or (held is not None and held.location == table.location):
+            return False
+        at = table.location
+        return self._snapshot.table_at(at) is not None or self._snapshot.tombstone_at(at) is not None
+
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the canonical file of a committed row is known to be the row's, before this attempt."""
         return self._promoter.is_promoted(entry, self._snapshot)

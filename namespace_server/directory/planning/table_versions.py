@@ -55,7 +55,7 @@ from namespace_server.directory.planning.references import refuse_tagged
 
 def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersion) -> OperationResult:
     """Publish a staged manifest as head + 1, if it has that number and was built on the head (P3)."""
-    table = builder.table(operation.id)
+    table = builder.table_in_place(operation.id)
     view = builder.view(operation.id)
     head = view.head(operation.id, operation.branch)
     taken = head is not None and operation.version <= head.version
@@ -112,7 +112,7 @@ def delete_versions(builder: PlanBuilder, index: int, operation: DeleteTableVers
 
     Where all go, tags go with them, as with a table that is dropped.
     """
-    table = builder.table(operation.id)
+    table = builder.table_in_place(operation.id)
     head = require_head(builder, operation)
     removed: dict[int, VersionEntry] = {}
     for start, end in operation.ranges:
@@ -158,7 +158,7 @@ def _remove_all(
 
 def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> OperationResult:
     """Fail the batch unless the version is the head in the snapshot that the flip is planned on (P9, P11)."""
-    table_at_location(builder, operation)
+    builder.table_in_place(table_at_location(builder, operation).id)
     head = builder.view(operation.id).head(operation.id, operation.branch)
     actual = 0 if head is None else head.version
     if actual != operation.version:

@@ -48,7 +48,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
 
     A transaction that is committed already is answered as before (P1).
     """
-    table = table_at_location(builder, operation)
+    table = builder.table_in_place(table_at_location(builder, operation).id)
     transaction = operation.transaction
     if transaction.WhichOneof("operation") == "clone":
         return begin_branch(builder, index, operation, table)

@@ -87,9 +87,9 @@ def _bring_back(builder: PlanBuilder, dropped: TableBeforeDrop, table_id: Object
     since = builder.base.version + 1
     grants = [replace(each, on=table_id, since=since) for each in dropped.grants] if _judges(builder) else []
     if left:
-        builder.change([table, *rows, *grants, replace(tombstone, participants=left)], stale)
+        builder.move(table, *rows, *grants, replace(tombstone, participants=left), removes=stale)
     else:
-        builder.change([table, *rows, *grants], [tombstone.object_id, *stale])
+        builder.move(table, *rows, *grants, removes=[tombstone.object_id, *stale])
     return table
 
 
