@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -40,6 +41,22 @@ def ann(server: ServerProcess) -> Iterator[Catalog]:
 def bob(server: ServerProcess) -> Iterator[Catalog]:
     with Catalog.connect(server.url, api_key="bob-secret-key", namespace="shop") as catalog:
         yield catalog
+
+
+def test_an_answer_that_has_begun_goes_on_after_a_revocation(server: ServerProcess, ann: Catalog, bob: Catalog) -> None:
+    count = 3_000_000
+    ann.create("large", pa.table({"id": pa.array(range(count))}))
+    ann.grant("read", table="large", principal="bob")
+    asked = {"url": f"{server.url}/v1/table/shop$large/query", "headers": {"x-api-key": "bob-secret-key"}}
+    with httpx.stream("POST", **asked, json={"k": count}) as answer:
+        pieces = answer.iter_raw()
+        found = bytearray(next(pieces))
+        ann.revoke("read", table="large", principal="bob")
+        with pytest.raises(NotFound):
+            bob.read("large")
+        assert len(found) < count
+        found += b"".join(pieces)
+    assert pa.ipc.open_file(pa.BufferReader(found)).read_all().num_rows == count
 
 
 def test_a_grant_a_role_and_the_reason(ann: Catalog, bob: Catalog) -> None:
