@@ -414,3 +414,16 @@ def test_a_base_path_needs_read_on_the_table_that_it_leads_into_or_on_the_catalo
     assert missing(nested) == {((), READ)}, "the place of a hidden table is not that of one whose place is a part of it"
     team.reset(ME, with_probe({T: {ALTER}, (): {READ}}))
     assert missing(str(team.root)) == missing("/elsewhere") == missing(table) == set()
+
+
+def test_what_an_undrop_lacks_is_told_beside_other_denials(tmp_path: Path) -> None:
+    """It is known once the catalog version before the drop was read, which is not done before a batch is judged."""
+    ground = Guarded(tmp_path / "root")
+    ground.make_namespace("g")
+    ground.call("declare_table", id=["g", "t"])
+    ground.grant(("g", "t"), principal("alice"), Privilege.SEE)
+    ground.call("drop_table", id=["g", "t"])
+    revoke = RevokePrivileges("catalog", (), principal("bob"), None)
+    denied = ground.verdict(ALICE, UndropTable(("g", "t"), ("g", "t")), revoke)
+    assert isinstance(denied, AccessDenied)
+    assert [(each["operation_index"], each["privilege"]) for each in denied.failures] == [(0, "own"), (1, "grant")]

@@ -41,7 +41,8 @@ class EarlyJudgement:
     Attributes:
         denials: What it lacks.
         hidden: By index, the errors of the operations that name what may not be seen.
-        is_whole: Whether each operation was judged: not those about what the batch itself makes or removes.
+        is_whole: Whether each operation was judged: not those about what the batch itself makes or removes, nor the
+            return of something that was dropped, for which the catalog version of then is read.
     """
 
     denials: list[Authorization] = field(default_factory=list)
@@ -73,6 +74,7 @@ def judge_before(batch: Batch, snapshot: CatalogSnapshot, key_of: KeyOf) -> Earl
             continue
         judgement = judge.judge(index, operation, bases=partial(added_bases, operation))
         found.denials += judgement.denials
+        found.is_whole &= not isinstance(operation, UndropTable | UndropNamespace)
         if judgement.refusal is not None:
             found.hidden[index] = judgement.refusal
         if not found:  # else nothing is carried out
