@@ -27,11 +27,11 @@ from benchmarks.support.staging import (
 
 CLIENTS = 32
 PAIRS = 320
-BATCHES = 800
+BATCHES = 2_400
 """Of one turn."""
 TURNS = 5
-RATES = (0, 4, 20)
-"""Pages in a second beside the batches."""
+RATES = (0, 1, 4, 20)
+"""Pages in a second beside the batches. A page of events that is left open asks once in two seconds."""
 SETTLING = 10.0
 """Seconds after the last batch, whose work in the background is no cost of pages."""
 VISITS = 20
