@@ -362,6 +362,7 @@ class TestShapes:
         missing -= {"CatalogVersion.adopted", "CatalogVersion.unmanaged", "ListTableVersionsResponse.adopted_in"}
         # These as well, and a collection: see tests/events.
         missing -= {"EventData.adopted", "Cursor.expired"}
+        missing -= {"MaintainTableResponse.reason"}  # work that is not done: see tests/maintenance/test_route.py
         # These need deletions and a clone: see tests/client/test_shown_tables.py.
         missing -= {"DataFile.base_id", "Fragment.deletion_file", "Fragment.num_deleted_rows"}
         missing -= OF_GRANTS  # these need a key: see below
@@ -573,7 +574,12 @@ def exercise(call: Recorder, url: str) -> None:
     call("DropTable", id="ws$e")
     call("DropTable", {"purge": True}, id="ws$b")
     call("ListDroppedTables", query="?limit=1")
+    call("DescribeCatalogFigures")
     call("FindTables", query="?text=b&limit=1")
+    call("BatchCommitTables", {"operations": [{"undrop_table": {"id": ["ws", "e"], "new_id": ["ws", "f"]}}]})
+    names = [{"rename_table": {"id": ["ws", "f"], "new_table_name": "e"}}, {"drop_table": {"id": ["ws", "e"]}}]
+    for operation in names:
+        call("BatchCommitTables", {"operations": [operation]})
     call("BatchCommitTables", {"operations": [{"undrop_table": {"id": ["ws", "e"], "new_id": ["ws", "f"]}}]})
     call("DropNamespace", id="other")
     call("PinCatalogVersion", {"name": "p", "seconds": 60, "reason": "a test"})
