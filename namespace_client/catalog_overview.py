@@ -119,4 +119,4 @@ class CatalogOverview(ShownAsTable):
         for table in self.worth_maintenance:
             yield "", str(table)
         for each in self.warnings:
-            yield "warning", each.text + (f" {each.command}" if each.command else "")
+            yield "warning", str(each)

@@ -81,6 +81,9 @@ class HealthWarning:
     text: str
     command: str | None = None
 
+    def __str__(self) -> str:
+        return self.text if self.command is None else f"{self.text} {self.command}"
+
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
@@ -163,7 +166,7 @@ class ServerHealth(ShownAsTable):
             yield "too young to be removed", of_files(self.young_files, self.young_bytes)
             yield "last garbage collection", when(self.collected)
         for each in self.warnings:
-            yield "warning", each.text + (f" {each.command}" if each.command else "")
+            yield "warning", str(each)
 
 
 def seconds(value: float | None) -> str:

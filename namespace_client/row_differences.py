@@ -272,10 +272,7 @@ def _differing(old: _ComparedVersion, new: _ComparedVersion, columns: Sequence[s
         raise _NotCompared("the versions have no column in common")
     was, now = _by_files(old.fragments, columns), _by_files(new.fragments, columns)
     if [old.schema.field(name) for name in old.schema.names if name in columns] != [*map(new.schema.field, columns)]:
-        was, now = (
-            {("before", key): place for key, place in was.items()},
-            dict(now),
-        )  # renamed or cast: no file is alike
+        was = {("before", key): place for key, place in was.items()}  # renamed or cast: no file is alike
     thinned = [
         (place, now[key])
         for key, place in was.items()

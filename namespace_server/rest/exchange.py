@@ -221,7 +221,7 @@ class Exchange:
     async def _choose(self, readings: Sequence[Id], body: bytes) -> Id:
         limits, service = self.service.limits, self.service
         decode = partial(decode_object, body, limits, values=limits.values, optional=True)
-        named = (await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()).get("id")
+        named = (await service.decoded(decode, len(body))).get("id")
         if isinstance(named, list) and named:
             return named if named in readings else readings[0]  # which is refused as another one
         if not may_be_looked_up(self.scope["operation"], self.headers):

@@ -36,7 +36,7 @@ from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.forwarding_result import ForwardingResult
 from namespace_server.rest.header_names import CATALOG_VERSION, LEAST_VERSION
 from namespace_server.rest.models import QueryParameters
-from namespace_server.rest.request.body import LARGE_BODY, JsonObject
+from namespace_server.rest.request.body import JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.request.ids import Id, IdScope
@@ -82,7 +82,7 @@ class Read:
                 parsed, given = parse_query(query, parameters)
                 route = await exchange.route(parsed, body) if has_id else None
                 decode = partial(self._request, exchange, operation, body, parsed, given, route)
-                request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
+                request = await service.decoded(decode, len(body))
                 answer = await service.read(operation, request, exchange.subject, at=as_of, key=key)
             service.saw(answer.catalog_version)
             answer = _relative(answer, place)
@@ -284,7 +284,7 @@ class MaintenanceOfTable:
             service, caller = exchange.service, exchange.caller
             with before_commit():
                 body = await exchange.change(optional=True)
-                request = await service.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
+                request = await service.decoded(body.decode, body.size)
             with service.bodies.hold(body.size):
                 done = await service.data.maintain(
                     cast("TableRequest", request),

@@ -300,7 +300,7 @@ class CatalogService:
                 call = replace(call, batch=replace(call.batch, movable=True))
             return call
 
-        return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
+        return await self.decoded(prepare, body.size)
 
     def answer_to_peer(self, headers: Headers) -> Sequence[tuple[bytes, bytes]]:
         """The headers by which another server knows that this process answers, if it asks this one."""
@@ -339,7 +339,7 @@ class CatalogService:
 
     async def change(self, operation: str, body: EncodedBody, caller: Caller, implicit: tuple[str, ...] = ()) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
-        request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
+        request = await self.decoded(body.decode, body.size)
         work = partial(
             self.namespace.change,
             operation,
@@ -381,6 +381,10 @@ class CatalogService:
             self._writable_until = time.monotonic() + _PROBE_INTERVAL
         self.saw(answer.catalog_version)
         return answer.catalog_version
+
+    async def decoded(self, decode: Callable[[], T], size: int) -> T:
+        """What is decoded from a body of so many bytes: on the event loop, of a large one beside it."""
+        return await self.in_thread(decode) if size >= LARGE_BODY else decode()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run work that can take long beside the event loop."""

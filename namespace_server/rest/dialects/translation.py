@@ -25,7 +25,7 @@ from namespace_server.rest.header_names import (
     TABLE_VERSION,
     TIMEOUT_MILLIS,
 )
-from namespace_server.rest.request.body import LARGE_BODY, JsonObject, check_arrow, check_media_type, decode_object
+from namespace_server.rest.request.body import JsonObject, check_arrow, check_media_type, decode_object
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.responses import Success
 from namespace_server.rest.routing import Handler, Work
@@ -165,7 +165,7 @@ async def _translate_body(exchange: Exchange, translation: Translation) -> None:
             exchange.scope["query_string"] = b""
         else:
             read = partial(_of_json, translation, data, exchange)
-        encoded = await service.in_thread(read) if len(data) >= LARGE_BODY else read()
+        encoded = await service.decoded(read, len(data))
     kept = {name: value for name, value in headers.items() if name != b"transfer-encoding"}
     exchange.headers = kept | {b"content-type": b"application/json", b"content-length": b"%d" % len(encoded)}
     exchange.receive = _first(encoded, exchange.receive)
