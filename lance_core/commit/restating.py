@@ -41,7 +41,7 @@ from lance_core.transaction.operations import (
     UpdateConfig,
     decode_operation,
 )
-from lance_core.transaction.readings import is_same_fragment, lone_index, named_by, written_fields
+from lance_core.transaction.readings import has_same_values, is_same_fragment, lone_index, named_by, written_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +247,22 @@ class _Restating:
         for index in indices:
             if index.name in SYSTEM_INDICES:
                 raise InvalidTransaction(f"index {index.name} was made for another version")
-            self._check_fields(frozenset(index.fields))
+            fields = frozenset((*index.fields, *index.covering_fields))
+            self._check_fields(fields)
             for number in covered_fragments(index) if index.fragment_bitmap else ():
                 seen = self._seen.get(number)
                 target = here.get(number) if seen is None else self._target(number)
                 if target is not None and (seen is None or target.id != number):
                     raise InvalidTransaction(f"index {index.name} holds rows of another fragment {number}")
+                if target is not None and not self._is_indexed(number, target, fields):
+                    raise InvalidTransaction(
+                        f"index {index.name!r} was made of other rows of fragment {number} than the table has"
+                    )
+
+    def _is_indexed(self, number: int, target: pb.DataFragment, fields: frozenset[int]) -> bool:
+        """Whether an index over fields of the view has each row of a fragment of the head, as it is there."""
+        before, now = self._deleted(number, target)
+        return before <= now and has_same_values(self._seen[number], target, fields, self._head.outline.fields)
 
     def _check_fields(self, used: frozenset[int]) -> None:
         ours, theirs = descriptions(self._head.outline.fields), descriptions(self._view.outline.fields)
@@ -281,6 +291,7 @@ def names_the_same(transaction: pb.Transaction, one: ManifestFile, other: Manife
         (mine := here.get(number)) is not None
         and (yours := there.get(number)) is not None
         and is_same_fragment(mine, yours)
-        and (number not in named.emptied or mine.deletion_file == yours.deletion_file)
+        and (number not in named.emptied | named.covered or mine.deletion_file == yours.deletion_file)
+        and (number not in named.covered or has_same_values(mine, yours, named.fields, one.outline.fields))
         for number in here.keys() | there.keys()
     )

@@ -8,6 +8,7 @@ is in quarantine since. What was a fragment of the one may be another fragment o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap
@@ -15,7 +16,7 @@ from pyroaring import BitMap
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.fields import TOMBSTONE, descriptions
+from lance_core.transaction.fields import TOMBSTONE, descendants, descriptions
 from lance_core.transaction.fragments import file_key
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.lineage import lineage_break
@@ -93,7 +94,7 @@ def named_by(transaction: pb.Transaction) -> Named:
         case "create_index":
             indices = transaction.create_index.new_indices
             covered = (covered_fragments(index) for index in indices if index.fragment_bitmap)
-            fields = frozenset(number for index in indices for number in index.fields)
+            fields = frozenset(number for index in indices for number in (*index.fields, *index.covering_fields))
             return Named(covered=frozenset(BitMap.union(BitMap(), *covered)), fields=fields)
         case "update_config":
             config = transaction.update_config
@@ -118,6 +119,15 @@ def written_fields(fragments: Iterable[pb.DataFragment]) -> frozenset[int]:
 def is_same_fragment(one: pb.DataFragment, other: pb.DataFragment) -> bool:
     """Whether two fragments have a data file in common: then they are of the same rows, perhaps at different times."""
     return not {file_key(file) for file in one.files}.isdisjoint(file_key(file) for file in other.files)
+
+
+def has_same_values(
+    one: pb.DataFragment, other: pb.DataFragment, fields: AbstractSet[int], schema: Iterable[pb.Field]
+) -> bool:
+    """Whether two states of a fragment have the same values in these fields of a schema, by their files."""
+    wanted = descendants(schema, fields)
+    mine, yours = ({file_key(file) for file in each.files if wanted & set(file.fields)} for each in (one, other))
+    return mine == yours and list(one.overlays) == list(other.overlays)
 
 
 def may_have_read_number(transaction: pb.Transaction | None, number: int) -> bool:
@@ -186,23 +196,44 @@ def other_meaning(
     strange = ((named.ids | later) & seen.keys()) - before.keys()
     if strange:
         return f"its fragment {min(strange)} is that of {quarantined}"
-    for number in sorted(before.keys() & seen.keys()):
-        here, there = before[number], seen[number]
-        if not is_same_fragment(here, there):
-            return f"its fragment {number} may be that of {quarantined}, which has other rows"
-        if number not in named.emptied or here.deletion_file == there.deletion_file:
-            continue
-        deleted = deleted_rows(head.outline, here)
-        if deleted_rows(view.outline, there) - deleted:
-            return f"rows of fragment {number} may be gone in {quarantined}, and are there"
-        if number in after and deleted - deleted_rows(proposed.outline, after[number]):
-            return f"rows of fragment {number} would be back, which may be there in {quarantined}"
+    if (reason := _other_content(proposed, head, view, named, (before, seen, after), deleted_rows)) is not None:
+        return reason
     if _may_change_gone_rows(proposed, head, (before, seen, after), view.version, deleted_rows):
         return f"rows that it changes may be gone, and were there in {quarantined}"
     return f"it has the indices of {quarantined}" if _has_indices_of(view, head, proposed) else None
 
 
 _Fragments = Mapping[int, pb.DataFragment]
+
+
+def _other_content(
+    proposed: ManifestFile,
+    head: ManifestFile,
+    view: ManifestFile,
+    named: Named,
+    found: tuple[_Fragments, _Fragments, _Fragments],
+    deleted_rows: DeletedRows,
+) -> str | None:
+    """How the fragments that a transaction names differ in the view from those of the head; None if they may.
+
+    `found` has these fragments as they are in the head, the view and the proposed manifest. A new index has the rows
+    and values that the fragments had which it covers.
+    """
+    (before, seen, after), quarantined = found, f"version {view.version}, which is in quarantine"
+    for number in sorted(before.keys() & seen.keys()):
+        here, there = before[number], seen[number]
+        if not is_same_fragment(here, there):
+            return f"its fragment {number} may be that of {quarantined}, which has other rows"
+        if number in named.covered and not has_same_values(here, there, named.fields, head.outline.fields):
+            return f"fragment {number} may have other values in {quarantined}"
+        if number not in named.emptied | named.covered or here.deletion_file == there.deletion_file:
+            continue
+        deleted = deleted_rows(head.outline, here)
+        if deleted_rows(view.outline, there) - deleted:
+            return f"rows of fragment {number} may be gone in {quarantined}, and are there"
+        if number in after and deleted - deleted_rows(proposed.outline, after[number]):
+            return f"rows of fragment {number} would be back, which may be there in {quarantined}"
+    return None
 
 
 def _may_change_gone_rows(

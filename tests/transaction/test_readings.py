@@ -8,7 +8,7 @@ import lance
 import pytest
 from pyroaring import BitMap
 
-from lance_core.commit.restating import restate
+from lance_core.commit.restating import names_the_same, restate
 from lance_core.errors import InvalidTransaction
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import manifest_name
@@ -16,7 +16,7 @@ from lance_core.storage.opening import open_store
 from lance_core.table_files import TableFiles
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.readings import other_meaning
-from tests.transaction.tables import Table, make_table, rows
+from tests.transaction.tables import Table, make_table, replace_data, rows
 
 CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
     "delete": lambda dataset: dataset.delete("id = 3"),
@@ -88,3 +88,40 @@ def test_an_update_of_rows_that_are_gone_by_now_is_another_one(
     else:
         assert meaning is not None
         assert "rows that it changes may be gone, and were there in version" in meaning
+
+
+QUARANTINED: dict[str, Callable[[lance.LanceDataset], object]] = {
+    "deleted": lambda dataset: dataset.delete("id = 3"),
+    "replaced": lambda dataset: replace_data(dataset, 0),
+}
+
+
+@pytest.mark.parametrize(("content", "column"), [("deleted", "id"), ("replaced", "s")])
+@pytest.mark.parametrize("followed", [True, False])
+def test_an_index_lacks_rows_that_are_gone_or_others_in_quarantine_alone(
+    tmp_path: Path, content: str, column: str, followed: bool
+) -> None:
+    """Where the change that it follows is not in the head, a query by it would miss rows."""
+    table = make_table(tmp_path / "table", (0, 10), (10, 20))
+    base = table.open().version
+    QUARANTINED[content](table.open())
+    handle, view = table.open(), table.manifests()[base + 1]
+    if not followed:
+        (table.path / "_versions" / manifest_name(base + 1)).unlink()
+        table.open().update_config({"a": "b"})
+    table.open().update_config({"c": "d"})
+    handle.create_scalar_index(column, "BTREE")
+    head, proposed = list(table.manifests().values())[-2:]
+    assert lineage_break(head, proposed) is None
+    assert proposed.transaction is not None
+    files = TableFiles(table.store, "t")
+    meaning = other_meaning(proposed, head, view, files.deleted_rows)
+    if followed:
+        assert meaning is None
+        assert restate(proposed.transaction, view, head, [], files).transaction.HasField("create_index")
+        return
+    assert meaning is not None
+    assert f"fragment 0 may {'be gone' if content == 'deleted' else 'have other values'} in version" in meaning
+    with pytest.raises(InvalidTransaction, match=f"index '{column}_idx' was made of other rows of fragment 0"):
+        restate(proposed.transaction, view, head, [], files)
+    assert not names_the_same(proposed.transaction, view, head)

@@ -229,6 +229,10 @@ class Scenario:
         one.handle.create_scalar_index("id", "BTREE", name=f"i{self.count}", replace=True)
         return _keep
 
+    def _index_names(self, one: PathWriter) -> Effect:
+        one.handle.create_scalar_index("name", "BTREE", name=f"i{self.count}", replace=True)
+        return _keep
+
     def _config(self, one: PathWriter) -> Effect:
         one.handle.update_config({f"path{self.count}": "v"})
         return _keep
@@ -331,9 +335,12 @@ class Scenario:
     def _check_indices(self, told: str) -> None:
         dataset = self._open()
         head = self.states[max(self.states)]
-        for key in head:
+        for key, name in head.items():
             found = dataset.to_table(filter=f"id = {key}")["id"].to_pylist()
             assert found == [key], f"by index {key} is found as {found}\n{told}"
+            same = sorted(dataset.to_table(filter=f"name = '{name}'")["id"].to_pylist())
+            wanted = sorted(each for each in head if head[each] == name)
+            assert same == wanted, f"by index {name} is found as {same}, expected {wanted}\n{told}"
 
 
 def _keep(state: Rows) -> Rows:
@@ -370,6 +377,7 @@ KINDS = (
     "alter_column",
     "compact",
     "index",
+    "index_names",
     "config",
     "replace_data",
     "overwrite",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import lance
 import pytest
 
 from lance_core.format.manifest import ManifestFile
@@ -16,7 +17,7 @@ from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_ra
 from tests.directory.tables import Ground
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
-FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "restore"}
+FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "index_names", "restore"}
 """What is committed again after the append that it was built on, beside an append of a batch, if that is known."""
 CHAINS = (
     ("append", "update_own", "update_own", "delete_base", "delete_own"),
@@ -95,6 +96,23 @@ def test_a_change_that_pylance_rebased_over_versions_of_another_writer(tmp_path:
     assert scenario.commit("append", 0)
     assert scenario.commit(kind, 1)
     scenario.finish()
+
+
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize("kind", ["delete_base", "replace_data"])
+def test_an_index_of_a_version_whose_change_is_kept_aside(tmp_path: Path, kind: str, later: bool) -> None:
+    """What it was made of is not in the table: the change before it conflicts with a column that was added since."""
+    scenario = Scenario(tmp_path / "root", kind)
+    scenario.commit("append")
+    _take_name(scenario, "config", kind)
+    if not later:
+        scenario.commit("index_names")
+    lance.dataset(namespace_client=scenario.ground.namespace, table_id=TABLE).add_columns({"late": "id + 1"})
+    if later:
+        scenario.sweep()
+        assert scenario.commit("index_names")
+    scenario.finish()
+    assert len(scenario.reasons) == 2, scenario.reasons
 
 
 @pytest.mark.parametrize("seed", range(SCENARIOS))
