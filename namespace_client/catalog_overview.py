@@ -40,7 +40,8 @@ class CatalogOverview(ShownAsTable):
     """What is in a catalog. Rows, bytes and what follows them are of the tables that are known.
 
     Attributes:
-        catalog_version: The catalog version.
+        catalog_version: The catalog version that all of it is of: the newest, or in a catalog that changes all the time
+            one of some seconds ago.
         namespaces: How many there are.
         tables: How many there are.
         known_tables: Of how many the newest versions are known. Each call looks at some more of them.

@@ -11,6 +11,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.errors import StorageError
+from lance_core.format.manifest import ManifestFile
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.maintenance import figures
@@ -18,7 +19,8 @@ from namespace_server.directory.maintenance.figures import Amounts, PendingWork,
 from namespace_server.directory.manifests.manifest_cache import ManifestCache
 from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.model.collector_rows import CollectorEntry
-from namespace_server.directory.model.entries import changes_of
+from namespace_server.directory.model.entries import VersionEntry, changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.tables import Ground, rows
 from tests.maintenance.tables import COUNT, T, maintain, make_table
 from tests.storage.bucketlike import BucketLike
@@ -224,6 +226,58 @@ class TestRequests:
         assert looking.look(ground.catalog.snapshot()).amounts.tables == 6
         ground.call("drop_table", id=["g", "t0"])
         assert looking.look(ground.catalog.snapshot()).amounts.tables == 6
+
+
+class TestTime:
+    """A look that takes a tenth of a second, in a catalog in which each of ten tables changes between two looks."""
+
+    @pytest.fixture
+    def looking(self, ground: Ground, clock: Clock) -> TableFigures:
+        class Slow(ManifestCache):
+            def get(self, entry: VersionEntry) -> ManifestFile | None:
+                clock.now += 0.01
+                return super().get(entry)
+
+        for number in range(10):
+            ground.make_table("g", f"t{number}", count=1)
+        cache = Slow(ManifestReader(ground.store))
+        return TableFigures(ground.store, cache, {}, elapsed=clock)
+
+    @staticmethod
+    def change(ground: Ground) -> CatalogSnapshot:
+        for number in range(10):
+            ground.write(["g", f"t{number}"], rows(1, 2))
+        return ground.catalog.snapshot()
+
+    def test_looks_take_a_small_part_of_it(self, ground: Ground, clock: Clock, looking: TableFigures) -> None:
+        looks, begun = 0, clock.now
+        for _ in range(20):
+            before, snapshot = clock.now, self.change(ground)
+            found = looking.look(snapshot)
+            is_newest = found.catalog_version == snapshot.version
+            assert is_newest == (clock.now > before)
+            assert found.amounts.rows == found.amounts.versions  # whichever version it is, all is of that one
+            looks += is_newest
+            clock.now += 1.0
+        assert 3 <= looks <= 3 + (clock.now - begun) / 5
+
+    def test_a_pause_ends_however_long_a_look_took(self, ground: Ground, clock: Clock, looking: TableFigures) -> None:
+        looking.look(ground.catalog.snapshot())
+        ground.write(["g", "t0"], rows(1, 2))
+        looking._elapsed = iter([clock.now, clock.now, clock.now + 3_600]).__next__
+        looking.look(ground.catalog.snapshot())
+        looking._elapsed = clock
+        clock.now += 3_600 + 5.1
+        snapshot = self.change(ground)
+        assert looking.look(snapshot).catalog_version == snapshot.version
+
+    def test_what_was_told_is_never_followed_by_what_was_before(
+        self, ground: Ground, looking: TableFigures, clock: Clock
+    ) -> None:
+        earlier = ground.catalog.snapshot()
+        newest = looking.look(self.change(ground))
+        clock.now += 60
+        assert looking.look(earlier) is newest
 
 
 class TestFaults:

@@ -257,8 +257,8 @@ def check_kept(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Findin
     for pin in snapshot.pins():
         if (text := problem(pin.version)) is not None:
             yield Finding("pin-without-version", f"pin {pin.name}", text)
-    for record in snapshot.records():
-        if record.state == DROPPED and record.catalog_version and (text := problem(record.catalog_version)) is not None:
+    for record in snapshot.records(DROPPED):
+        if record.catalog_version and (text := problem(record.catalog_version)) is not None:
             yield Finding("tombstone-without-version", f"tombstone {record.batch_uuid}", text)
 
 

@@ -53,9 +53,8 @@ def check_kept_tables(
 def _kept_rows(store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool) -> Iterator[_Kept]:
     """Rows that tombstones and pins keep, those of tombstones first; each catalog version is read once."""
     dropped: dict[int, list[Participant]] = {}
-    for record in snapshot.records():
-        if record.state == DROPPED:
-            dropped.setdefault(record.catalog_version, []).extend(record.participants)
+    for record in snapshot.records(DROPPED):
+        dropped.setdefault(record.catalog_version, []).extend(record.participants)
     pinned = {} if heads else {pin.version: pin.name for pin in snapshot.pins()}
     versions = (dropped.keys() | pinned.keys()) - {0}
     if not versions:

@@ -184,17 +184,12 @@ class LostVersions:
 
     def _dropped_rows(self, left_out: Collection[str]) -> Iterator[VersionEntry]:
         """The rows of dropped tables that can come back, and of which a manifest may name files of other tables."""
-        dropped = {
-            party.location
-            for record in self._snapshot.records()
-            if record.state == DROPPED
-            for party in record.participants
-        }
+        dropped = {party.location for record in self._snapshot.records(DROPPED) for party in record.participants}
         return self._rows_before_drop({each for each in dropped.difference(left_out) if self._may_protect(each)})
 
     def _rows_before_drop(self, locations: Collection[str]) -> Iterator[VersionEntry]:
-        for record in self._snapshot.records():
-            if record.state == DROPPED and any(party.location in locations for party in record.participants):
+        for record in self._snapshot.records(DROPPED):
+            if any(party.location in locations for party in record.participants):
                 for before in _there(self._kept, {record.catalog_version}):
                     yield from (row for row in rows_of(before) if row.location in locations)
 

@@ -3,7 +3,9 @@
 Nothing is read before the figures are asked for. Each look reads a bounded number of heads that are not known yet, for
 a bounded time, and remembers of each table some numbers: so a small catalog is known at once, and of a large one more
 with each look. What a table holds follows from its head, which never changes; a table is looked at again when its rows
-in the catalog are others, and after a while without a request, since versions grow old and settings change.
+in the catalog are others, and after a while without a request, since versions grow old and settings change. Looks take
+a small part of the time, whatever is asked: in a catalog that changes all the time the figures of some seconds ago are
+told, with the catalog version that they are of.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -42,6 +44,10 @@ _WALKED: Final = 1 << 14
 _AT_ONCE: Final = 64
 _SECONDS: Final = 0.1
 """Time after which a look reads no more heads."""
+_SHARE: Final = 0.02
+"""Part of the time that looks may take when they are asked for all the time."""
+_AT_ONCE_SECONDS: Final = 0.25
+"""Time that they may take after a pause."""
 _MOST_BYTES: Final = 32 << 20
 """Bytes of the manifests of a look, about: the first may be larger."""
 _LASTING: Final = 600.0
@@ -94,10 +100,16 @@ class KnownFigures:
     """What is known of the tables of a catalog.
 
     Attributes:
+        catalog_version: The catalog version that all of it is of.
+        namespaces: How many namespaces there are.
+        tables: How many tables there are.
         amounts: Sums over the tables that are known.
         worth: Some tables that are worth maintenance, those with the most fragments to be rewritten first.
     """
 
+    catalog_version: int
+    namespaces: int
+    tables: int
     amounts: Amounts = field(default_factory=Amounts)
     worth: tuple[tuple[ObjectId, PendingWork], ...] = ()
 
@@ -114,7 +126,8 @@ class _LookedAt(NamedTuple):
 class TableFigures:
     """The figures of the tables of one catalog. Thread-safe; one thread looks at a time.
 
-    `defaults` are properties of tables that have none themselves, `now` the time in seconds since the epoch.
+    `defaults` are properties of tables that have none themselves, `now` the time in seconds since the epoch, and
+    `elapsed` one that is never set back.
     """
 
     def __init__(
@@ -123,44 +136,58 @@ class TableFigures:
         manifests: ManifestCache,
         defaults: Mapping[str, str],
         now: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._manifests = manifests
         self._defaults = defaults
         self._now = now
+        self._elapsed = elapsed
+        self._allowance = _AT_ONCE_SECONDS
+        self._ended = elapsed()
         self._lock = threading.Lock()
         self._looked: dict[ObjectId, _LookedAt] = {}
         """By the time of the look, the earliest first."""
         self._working: dict[ObjectId, PendingWork] = {}
         self._sum = Amounts()
         self._reached: ObjectId | None = None
-        self._version = 0
-        self._told = KnownFigures()
+        self._told: KnownFigures | None = None
 
     def look(self, snapshot: CatalogSnapshot) -> KnownFigures:
         """What is known of the tables of the newest snapshot, after a look at some that were not.
 
         At most `LOOKED_AT` heads are read, in some tenths of a second; a head that this process has committed or read
-        lately needs no request. One that is damaged, missing or cannot be read now is not known, and no error. If
-        another thread looks for long, what is told is from before that.
+        lately needs no request. One that is damaged, missing or cannot be read now is not known, and no error. What a
+        look some seconds ago told is told again if looks have taken their part of the time, or another thread looks for
+        long; never that of a version before one that was told already.
         """
         if not self._lock.acquire(timeout=_WAIT):
-            return self._told
+            return self._told or _nothing_known(snapshot)
         try:
-            if snapshot.managed:
-                self._read(snapshot, self._chosen(snapshot))
-            self._told = KnownFigures(self._sum, self._most_work())
+            if self._told is None or (snapshot.version >= self._told.catalog_version and self._has_time()):
+                began = self._elapsed()
+                if snapshot.managed:
+                    self._read(snapshot, self._chosen(snapshot))
+                self._told = replace(_nothing_known(snapshot), amounts=self._sum, worth=self._most_work())
+                self._ended = self._elapsed()
+                self._allowance = max(self._allowance - (self._ended - began), -_SECONDS)
             return self._told
         finally:
             self._lock.release()
+
+    def _has_time(self) -> bool:
+        """Whether looks have taken less of the time than they may."""
+        now = self._elapsed()
+        self._allowance = min(self._allowance + _SHARE * (now - self._ended), _AT_ONCE_SECONDS)
+        self._ended = now
+        return self._allowance > 0
 
     def _chosen(self, snapshot: CatalogSnapshot) -> list[tuple[ObjectId, VersionEntry | None]]:
         """The tables of this look with their heads: those that changed, some that were looked at long ago, new ones."""
         tables = snapshot.state.tables
         changed: list[ObjectId] = []
-        if snapshot.version != self._version:
+        if self._told is None or snapshot.version != self._told.catalog_version:
             changed = [each for each, looked in self._looked.items() if tables.get(each) is not looked.table]
-            self._version = snapshot.version
         for table_id in changed:
             self._forget(table_id)
         there = [table_id for table_id in changed if table_id in tables]
@@ -239,6 +266,10 @@ class TableFigures:
 
     def _most_work(self) -> tuple[tuple[ObjectId, PendingWork], ...]:
         return tuple(heapq.nlargest(_SHOWN, self._working.items(), key=lambda item: item[1]))
+
+
+def _nothing_known(snapshot: CatalogSnapshot) -> KnownFigures:
+    return KnownFigures(snapshot.version, len(snapshot.state.namespaces), len(snapshot.state.tables))
 
 
 def _policy(snapshot: CatalogSnapshot, table_id: ObjectId, defaults: Mapping[str, str]) -> Policy | None:

@@ -25,6 +25,7 @@ from namespace_server.directory.model.entries import (
     NamespaceEntry,
     Place,
     RecordEntry,
+    RecordState,
     TableEntry,
     VersionEntry,
 )
@@ -247,9 +248,9 @@ class CatalogSnapshot:
             for digest in orjson.loads(record.results)
         )
 
-    def records(self) -> Iterator[RecordEntry]:
-        """All records, in no particular order."""
-        return (stored.entry for stored in self._state.records.values())
+    def records(self, state: RecordState | None = None) -> Iterator[RecordEntry]:
+        """All records, or those of one state, in no particular order."""
+        return (stored.entry for stored in self._state.records.values() if state is None or stored.state == state)
 
     def open_records(self) -> tuple[RecordEntry, ...]:
         """The records whose promotions are not all verified, oldest first."""

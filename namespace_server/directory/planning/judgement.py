@@ -410,8 +410,7 @@ class Judge:
 
         return any(
             was_told(record, party.table_id)
-            for record in catalog.records()
-            if record.state == DROPPED
+            for record in catalog.records(DROPPED)
             for party in record.participants
             if party.table_id[: len(old)] == old
         )

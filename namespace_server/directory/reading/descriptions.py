@@ -168,13 +168,12 @@ def describe_catalog_figures(context: ReadContext, _request: Request) -> Body:
     """Ours: what the catalog holds, of the tables as far as they are known; a look at some that were not."""
     if context.as_of:
         raise InvalidInputError("catalog version: expected none: figures are of the newest catalog version")
-    snapshot = context.unfiltered
-    known = context.catalog.figures.look(snapshot)
+    known = context.catalog.figures.look(context.unfiltered)
     amounts = known.amounts
     return {
-        "catalog_version": snapshot.version,
-        "namespaces": len(snapshot.state.namespaces),
-        "tables": len(snapshot.state.tables),
+        "catalog_version": known.catalog_version,
+        "namespaces": known.namespaces,
+        "tables": known.tables,
         "known_tables": amounts.tables,
         "rows": amounts.rows,
         "bytes": amounts.size,
@@ -262,8 +261,10 @@ def _historic(context: ReadContext, entry: CatalogHistoryEntry, told: Callable[[
 def list_dropped_tables(context: ReadContext, request: Request) -> Body:
     """Ours: the dropped tables that can come back, the last one first."""
     last = request_fields.page_position(request, "a number of dropped tables") or 0
-    records = [record for record in context.snapshot.records() if record.state == DROPPED]
-    records.sort(key=lambda record: (-record.catalog_version, -record.timestamp_ms, record.batch_uuid))
+    records = sorted(
+        context.snapshot.records(DROPPED),
+        key=lambda record: (-record.catalog_version, -record.timestamp_ms, record.batch_uuid),
+    )
     parties = [(record, party) for record in records for party in record.participants]
     end = last + context.entry_count(request)
     tables = [

@@ -25,6 +25,7 @@ from namespace_server.directory.model.entries import (
     NamespaceEntry,
     Participant,
     RecordEntry,
+    RecordState,
     TableEntry,
     VersionEntry,
 )
@@ -248,9 +249,9 @@ class VisibleSnapshot(CatalogSnapshot):
         found = self._base.record_by_request(request_hash)
         return None if found is None else self._shown(found)
 
-    def records(self) -> Iterator[RecordEntry]:
-        """The records of which something may be seen, in no particular order."""
-        return (shown for record in self._base.records() if (shown := self._shown(record)) is not None)
+    def records(self, state: RecordState | None = None) -> Iterator[RecordEntry]:
+        """The records, or those of one state, of which something may be seen, in no particular order."""
+        return (shown for record in self._base.records(state) if (shown := self._shown(record)) is not None)
 
     def pin(self, name: str) -> PinEntry | None:
         """The pin of that name, if it is one of the caller's, or None."""

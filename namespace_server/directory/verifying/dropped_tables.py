@@ -29,8 +29,8 @@ class DroppedTableChecks:
         place = f"table {join(operation.id)}"
         found = [
             (record, party)
-            for record in snapshot.records()
-            if record.state == DROPPED and operation.tombstone in {None, record.batch_uuid}
+            for record in snapshot.records(DROPPED)
+            if operation.tombstone in {None, record.batch_uuid}
             for party in record.participants
             if party.table_id == operation.id
         ]
@@ -46,8 +46,8 @@ class DroppedTableChecks:
         place = f"namespace {join(operation.id)}"
         below = [
             record
-            for record in snapshot.records()
-            if record.state == DROPPED and any(_is_below(party.table_id, operation.id) for party in record.participants)
+            for record in snapshot.records(DROPPED)
+            if any(_is_below(party.table_id, operation.id) for party in record.participants)
         ]
         if not below:
             raise NamespaceNotFoundError(

@@ -18,7 +18,7 @@ class CatalogFigures:
     """Rows and all that follows them are sums over the tables that are known.
 
     Attributes:
-        catalog_version (int):
+        catalog_version (int): The catalog version that all of it is of.
         namespaces (int):
         tables (int):
         known_tables (int): Tables whose newest version of main is known, and those that have none.

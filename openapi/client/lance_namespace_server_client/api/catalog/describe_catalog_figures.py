@@ -52,7 +52,9 @@ def sync_detailed(
      Nothing is read before it is asked for. Each request looks at up to 256 tables whose newest versions
     the server does not know, for some tenths of a second, and remembers up to 32,768 tables: a small
     catalog is known at once, and of a large one more with each request. A version that is damaged or
-    missing is not known. Needs `see` on the catalog. Not part of the published namespace API.
+    missing is not known. Looks take a fiftieth of the time at most: in a catalog that changes all the
+    time the answer is of the catalog version of some seconds ago, which it names. Needs `see` on the
+    catalog. Not part of the published namespace API.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -80,7 +82,9 @@ def sync(
      Nothing is read before it is asked for. Each request looks at up to 256 tables whose newest versions
     the server does not know, for some tenths of a second, and remembers up to 32,768 tables: a small
     catalog is known at once, and of a large one more with each request. A version that is damaged or
-    missing is not known. Needs `see` on the catalog. Not part of the published namespace API.
+    missing is not known. Looks take a fiftieth of the time at most: in a catalog that changes all the
+    time the answer is of the catalog version of some seconds ago, which it names. Needs `see` on the
+    catalog. Not part of the published namespace API.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -104,7 +108,9 @@ async def asyncio_detailed(
      Nothing is read before it is asked for. Each request looks at up to 256 tables whose newest versions
     the server does not know, for some tenths of a second, and remembers up to 32,768 tables: a small
     catalog is known at once, and of a large one more with each request. A version that is damaged or
-    missing is not known. Needs `see` on the catalog. Not part of the published namespace API.
+    missing is not known. Looks take a fiftieth of the time at most: in a catalog that changes all the
+    time the answer is of the catalog version of some seconds ago, which it names. Needs `see` on the
+    catalog. Not part of the published namespace API.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -130,7 +136,9 @@ async def asyncio(
      Nothing is read before it is asked for. Each request looks at up to 256 tables whose newest versions
     the server does not know, for some tenths of a second, and remembers up to 32,768 tables: a small
     catalog is known at once, and of a large one more with each request. A version that is damaged or
-    missing is not known. Needs `see` on the catalog. Not part of the published namespace API.
+    missing is not known. Looks take a fiftieth of the time at most: in a catalog that changes all the
+    time the answer is of the catalog version of some seconds ago, which it names. Needs `see` on the
+    catalog. Not part of the published namespace API.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
