@@ -102,7 +102,8 @@ def _lived(life: Life, issuer: Issuer, receiver: Receiver) -> None:
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
         "LANCE_NAMESPACE_PEER_SECRET": life.secret("peers"),
     }
-    server = ServerProcess(life.home / "root", log=life.home / "server.log", environment=environment, config=settings)
+    log = life.home / "server.log"
+    server = ServerProcess(life.home / "root", log=log, environment=environment, config=settings, alone=True)
     try:
         with httpx.Client(base_url=server.url, headers={"x-api-key": key}, timeout=60) as http:
             _asked(life, http, issuer)

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 from urllib.parse import quote, urlsplit
 
 import orjson
+
+from tests.server.forking import ForkedProcess, fork
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NO_KEY = "credentials: expected x-api-key or Authorization: Bearer, found neither"
@@ -60,7 +62,8 @@ class ServerProcess:
     """`lance-namespace serve` on a free port. Ends with the `with` block; `start` begins it anew on the same root.
 
     `environment` is put over that of this process, `keys` has the principals of API keys, `source` is the directory
-    of the project whose server it is, and `config` its settings file.
+    of the project whose server it is, and `config` its settings file. It is forked from a process that has imported
+    it, unless it is to be a process `alone`, as users start it, or is of another source.
     """
 
     def __init__(
@@ -72,32 +75,37 @@ class ServerProcess:
         keys: Mapping[str, str] | None = None,
         source: Path = REPOSITORY,
         config: Path | None = None,
+        alone: bool = False,
     ) -> None:
         self.root = root
         self.log = log
         self._source = source
+        self._alone = alone or source != REPOSITORY
         self._config = () if config is None else ("--config", str(config))
         known = {"LANCE_NAMESPACE_API_KEYS": orjson.dumps(keys).decode()} if keys else {}
         self._environment = os.environ | (environment or {}) | known
         self.url = ""
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(self.root), "--port", "0"]
+        arguments = ["serve", "--root", str(self.root), "--port", "0", "--durability", "none", *self._config]
         with self.log.open("a") as log:
-            process = subprocess.Popen(
-                [*command, "--durability", "none", *self._config],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                cwd=self._source,
-                env=self._environment,
-            )
+            process = self._run_alone(arguments, log) if self._alone else fork(arguments, self._environment, log)
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())
         assert found is not None, self.log.read_text()
         self.url, self._process = found.group(), process
+
+    def _run_alone(self, arguments: list[str], log: IO[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "namespace_server", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=self._source,
+            env=self._environment,
+        )
 
     def stop(self) -> None:
         """Ask the server to end, and wait: it finishes what it accepted, and sweeps once more."""
