@@ -17,6 +17,7 @@ from namespace_server.directory.backup.records import list_backups
 from namespace_server.directory.doctor import Examination
 from tests.directory.backup.catalogs import BRANCH, T, back_up, content, out_of_reach, restore
 from tests.directory.tables import Ground, rows
+from tests.steps import SOME_OR_EVERY, numbers
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 DEATHS = [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
@@ -55,9 +56,10 @@ def test_there_are_enough_writes(scene: Scene) -> None:
     assert scene.to_root >= 14
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", DEATHS)
-def test_a_backup_dies_at_each_write_to_the_destination(scene: Scene, tmp_path: Path, fault: Fault) -> None:
-    for nth in itertools.count():
+def test_a_backup_dies_at_each_write_to_the_destination(scene: Scene, tmp_path: Path, fault: Fault, step: int) -> None:
+    for nth in itertools.count(step=step):
         place = tmp_path / f"backups{nth}"
         store = FaultStore(LocalStore(place, "none"))
         store.fail(fault, nth=nth)
@@ -107,12 +109,13 @@ def test_a_backup_dies_at_each_write_to_the_catalog(scene: Scene, tmp_path: Path
     assert verify(LocalStore(tmp_path)).problems == ()
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", DEATHS)
-def test_a_restoration_dies_at_each_write(scene: Scene, tmp_path: Path, fault: Fault) -> None:
+def test_a_restoration_dies_at_each_write(scene: Scene, tmp_path: Path, fault: Fault, step: int) -> None:
     """Until it is complete no catalog is there, and none can be made; then it is all there."""
     expected = content(scene.ground)
     with out_of_reach(scene.ground):
-        for nth in range(scene.to_root):
+        for nth in numbers(scene.to_root, step):
             root = tmp_path / f"root{nth}"
             store = FaultStore(LocalStore(root, "none"))
             store.fail(fault, nth=nth)

@@ -6,6 +6,7 @@ open (11), and every writer can go on (12).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from namespace_server.directory.model.errors import BatchUnknown
 from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.scene import KNOWS, MADE, PERSON, Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
+from tests.steps import SOME_OR_EVERY, numbers
 from tests.storage.faults import Crashed, Fault, Write
 
 pytestmark = pytest.mark.slow
@@ -81,9 +83,11 @@ def _kind(path: str) -> str:
     }[directory]
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", CRASHES)
-def test_a_crash_at_any_write(scene: Scene, fresh: Callable[[str], Try], fault: Fault) -> None:
-    for write in scene.writes:
+def test_a_crash_at_any_write(scene: Scene, fresh: Callable[[str], Try], fault: Fault, step: int) -> None:
+    for number in numbers(len(scene.writes), step, scene.flip):
+        write = scene.writes[number]
         attempt = fresh(f"{write.number}")
         ground, store = attempt.faulty()
         store.fail(fault, nth=write.number)
@@ -123,11 +127,11 @@ def test_the_next_batch_comes_before_the_sweep(scene: Scene, fresh: Callable[[st
         assert (4 in ground.ids(PERSON), 1 in ground.ids(KNOWS)) == (flipped, not flipped)
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", CRASHES)
-def test_a_crash_at_any_write_of_recovery(scene: Scene, fresh: Callable[[str], Try], fault: Fault) -> None:
+def test_a_crash_at_any_write_of_recovery(scene: Scene, fresh: Callable[[str], Try], fault: Fault, step: int) -> None:
     """Nothing is promoted yet, recovery dies at each of its writes, and the next one finishes."""
-    number = 0
-    while True:
+    for number in itertools.count(step=step):
         attempt = fresh(f"{number}")
         ground, store = attempt.faulty()
         store.fail(Fault.CRASH_AFTER, nth=scene.flip)
@@ -140,7 +144,7 @@ def test_a_crash_at_any_write_of_recovery(scene: Scene, fresh: Callable[[str], T
         except Crashed:
             assert store.crashed
         else:
-            assert number == len(store.writes) > len(scene.sweep_writes), "promotion is part of this recovery"
+            assert number >= len(store.writes) > len(scene.sweep_writes), "promotion is part of this recovery"
             break
         check_always(attempt.root, since=attempt.before)
         assert attempt.applied()
@@ -148,9 +152,9 @@ def test_a_crash_at_any_write_of_recovery(scene: Scene, fresh: Callable[[str], T
         check_quiet(attempt.root, since=attempt.before)
         attempt.check_applied_once()
         check_progress(attempt.root)
-        number += 1
 
 
+@SOME_OR_EVERY
 @SILENT_SCENES
 @pytest.mark.parametrize("times", [1, FOR_EVER], ids=["once", "for ever"])
 @pytest.mark.parametrize(
@@ -158,11 +162,12 @@ def test_a_crash_at_any_write_of_recovery(scene: Scene, fresh: Callable[[str], T
     [*((fault, "before the repeat") for fault in SILENCES), (Fault.DELAYED, "after the repeat")],
 )
 def test_an_answer_that_does_not_come(
-    scene: Scene, fresh: Callable[[str], Try], fault: Fault, times: int, late: str
+    scene: Scene, fresh: Callable[[str], Try], fault: Fault, times: int, late: str, step: int
 ) -> None:
     """What is answered agrees with what is there; unknown deletes nothing (F1); a repeat is one application (P1)."""
     outcomes = set()
-    for write in scene.writes:
+    for number in numbers(len(scene.writes), step, scene.flip):
+        write = scene.writes[number]
         attempt = fresh(f"{write.number}")
         ground, store = attempt.faulty()
         store.fail(fault, when=_from(write), times=times)
@@ -206,11 +211,12 @@ def _ask(attempt: Try, ground: Ground) -> tuple[dict[str, Any] | None, LanceName
         return None, error
 
 
+@SOME_OR_EVERY
 @SILENT_SCENES
 @pytest.mark.parametrize("fault", SILENCES)
-def test_recovery_that_gets_no_answer(scene: Scene, fresh: Callable[[str], Try], fault: Fault) -> None:
+def test_recovery_that_gets_no_answer(scene: Scene, fresh: Callable[[str], Try], fault: Fault, step: int) -> None:
     """A sweep that a store leaves without an answer has harmed nothing, and another one finishes."""
-    for number in range(len(scene.sweep_writes) + 3):
+    for number in numbers(len(scene.sweep_writes) + 3, step):
         attempt = fresh(f"{number}")
         ground, store = attempt.faulty()
         store.fail(Fault.CRASH_AFTER, nth=scene.flip)

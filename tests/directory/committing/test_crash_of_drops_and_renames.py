@@ -20,6 +20,7 @@ from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.scene import KEY, Scene, Try
 from tests.directory.tables import Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
+from tests.steps import SOME_OR_EVERY, numbers
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 pytestmark = pytest.mark.slow
@@ -109,10 +110,11 @@ def writes_of(scene: Scene, place: Path) -> int:
     return len(store.writes)
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
-def test_a_crash_at_any_write(scene: Scene, tmp_path: Path, fault: Fault) -> None:
+def test_a_crash_at_any_write(scene: Scene, tmp_path: Path, fault: Fault, step: int) -> None:
     outcomes = set()
-    for number in range(writes_of(scene, tmp_path / "dry")):
+    for number in numbers(writes_of(scene, tmp_path / "dry"), step):
         attempt = scene.copy(tmp_path / f"{number}")
         ground, store = attempt.faulty()
         store.fail(fault, nth=number)
@@ -130,9 +132,10 @@ def test_a_crash_at_any_write(scene: Scene, tmp_path: Path, fault: Fault) -> Non
     assert outcomes == {False, True}
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED])
-def test_an_answer_that_does_not_come(scene: Scene, tmp_path: Path, fault: Fault) -> None:
-    for number in range(writes_of(scene, tmp_path / "dry")):
+def test_an_answer_that_does_not_come(scene: Scene, tmp_path: Path, fault: Fault, step: int) -> None:
+    for number in numbers(writes_of(scene, tmp_path / "dry"), step):
         attempt = scene.copy(tmp_path / f"{number}")
         ground, store = attempt.faulty()
         store.fail(fault, nth=number)

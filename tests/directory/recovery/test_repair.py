@@ -7,6 +7,7 @@ and no writer is stuck (12).
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import uuid
 from dataclasses import replace
@@ -23,6 +24,7 @@ from lance_core.storage.local import LocalStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import QUIET, Ground, rows
 from tests.directory.taken_names import TABLE, append_above, delete_above, take_name
+from tests.steps import SOME_OR_EVERY
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 
@@ -32,13 +34,13 @@ def _reports(ground: Ground) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
+@SOME_OR_EVERY
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
-def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, fault: Fault) -> None:
+def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, fault: Fault, step: int) -> None:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
     take_name(ground, then=append_above)
-    number = 0
-    while True:
+    for number in itertools.count(step=step):
         root = tmp_path / f"{number}"
         shutil.copytree(ground.root, root)
         store = FaultStore(LocalStore(root, "none"))
@@ -57,7 +59,6 @@ def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, faul
         assert {report["path"] for report in _reports(again)} == _names(again, 2, 3), store.writes[-1]
         check_quiet(root)
         check_progress(root)
-        number += 1
     assert number > 10
 
 
