@@ -32,6 +32,7 @@ from namespace_server.cli import cli
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
 from namespace_server.store.schema import migrate
+from tests.server.forking import ForkedProcess, fork
 
 pytestmark = pytest.mark.slow
 
@@ -69,20 +70,14 @@ def refused(*arguments: str, **more: str) -> str:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+def start() -> Iterator[Callable[..., tuple[ForkedProcess, str]]]:
     """Start a server on a free port; the process and its URL."""
-    running: list[subprocess.Popen[str]] = []
+    running: list[ForkedProcess] = []
 
-    def begin(*arguments: str, **more: str) -> tuple[subprocess.Popen[str], str]:
-        process = subprocess.Popen(
-            command("serve", "--port", "0", *arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment(**more),
-        )
+    def begin(*arguments: str, **more: str) -> tuple[ForkedProcess, str]:
+        with Path(os.devnull).open("w") as nowhere:
+            process = fork(["serve", "--port", "0", *arguments], environment(**more), nowhere)
         running.append(process)
-        assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("listening on "), line
         return process, line.removeprefix("listening on ").strip()
@@ -90,7 +85,8 @@ def start() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
     yield begin
     for process in running:
         process.kill()
-        process.communicate()
+        process.wait(60)
+        process.stdout.close()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
@@ -111,9 +107,7 @@ def test_listening_for_strangers_with_keys(tmp_path: Path, start: Callable[..., 
     stock.create_namespace(CreateNamespaceRequest(id=["ws"]))
 
 
-def test_keys_in_a_file_change_while_it_serves(
-    tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]
-) -> None:
+def test_keys_in_a_file_change_while_it_serves(tmp_path: Path, start: Callable[..., tuple[ForkedProcess, str]]) -> None:
     keys = tmp_path / "keys.toml"
     keys.write_text('"key-of-ann" = "ann"\n')
     process, url = start(
@@ -202,7 +196,7 @@ def test_a_settings_file(tmp_path: Path, start: Callable[..., tuple[object, str]
 
 
 def test_ending_the_server_answers_what_it_accepted(
-    tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]
+    tmp_path: Path, start: Callable[..., tuple[ForkedProcess, str]]
 ) -> None:
     root = str(tmp_path / "catalog")
     process, url = start("--root", root)
@@ -299,9 +293,7 @@ def test_maintain(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_server_is_asked_to_maintain_a_table(
-    tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]
-) -> None:
+def test_a_server_is_asked_to_maintain_a_table(tmp_path: Path, start: Callable[..., tuple[ForkedProcess, str]]) -> None:
     table = make_small_fragments(tmp_path)
     process, url = start("--root", str(tmp_path))
     planned = run("maintain", "--url", url, "--table", "g.t", "--dry-run")
@@ -334,7 +326,7 @@ def test_maintain_reports_a_failure(tmp_path: Path) -> None:
     assert "g$t: failed" in result.stdout
 
 
-def test_a_server_maintains_its_tables(tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]) -> None:
+def test_a_server_maintains_its_tables(tmp_path: Path, start: Callable[..., tuple[ForkedProcess, str]]) -> None:
     table = make_small_fragments(tmp_path)
     settings = {"LANCE_NAMESPACE_MAINTENANCE_INTERVAL": "1"}
     process, url = start("--root", str(tmp_path), **settings)
@@ -348,7 +340,7 @@ def test_a_server_maintains_its_tables(tmp_path: Path, start: Callable[..., tupl
     assert process.wait(30) == 0
 
 
-def test_a_server_extends_indices(tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]) -> None:
+def test_a_server_extends_indices(tmp_path: Path, start: Callable[..., tuple[ForkedProcess, str]]) -> None:
     table = make_small_fragments(tmp_path)
     with closing(DirectoryNamespace(root=str(tmp_path))) as made:
         made.data.change("create_table_scalar_index", {"id": ["g", "t"], "column": "x", "index_type": "BTREE"})
@@ -440,7 +432,7 @@ def test_migrate(tmp_path: Path) -> None:
         assert said in result.output
 
 
-def test_serving_with_a_manifest_store(tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]) -> None:
+def test_serving_with_a_manifest_store(tmp_path: Path, start: Callable[..., tuple[ForkedProcess, str]]) -> None:
     root, url = str(tmp_path / "catalog"), f"sqlite:///{tmp_path}/m.db"
     told = refused("serve", "--root", root, "--port", "0", "--manifest-store", url)
     assert f"run: lance-namespace migrate --manifest-store {url}" in told
