@@ -27,7 +27,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from tests.directory.invariants import check_progress, check_quiet
-from tests.directory.tables import Ground, as_operation, rows
+from tests.directory.tables import Capture, Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
 from tests.storage.faults import FaultStore
 
@@ -86,37 +86,70 @@ class Scenario:
         self.by_path: set[str] = set()
         self.acknowledged: set[str] = set()
         self.config: dict[str, str] = {}
+        self.mine: list[int] = []
         self.log: list[str] = []
         self.count = 0
 
     # what the catalog does
 
     def batch(self, kind: str = "append", *, promoted: bool = True) -> None:
-        """A batch of one transaction, whose version gets its canonical name at once or is left for later."""
+        """A batch of one change, whose version gets its canonical name at once or is left for later."""
         self.count += 1
-        head = self.ground.head(TABLE, self.branch)
-        message = pb.Transaction(read_version=head, uuid=str(uuid.uuid4()))
         key = 1000 + self.count
-        if kind == "append":
-            message.append.fragments.extend(stage_fragments(rows(key, key + 1), self._uri(), mode="append"))
-            effect = _put([key], f"n{key}")
-        else:
-            update = UpdateConfig(config=MapUpdate({f"batch{self.count}": "v"}))
-            message = encode_transaction(update, read_version=head, uuid=message.uuid)
-            effect = _keep
+        messages, effect = self._stage(kind, key)
         forget = (lambda: None) if promoted else self.store.before(_refuse_promotion)
         try:
-            self.ground.batch(as_operation(TABLE, message, self.branch))
+            self.ground.batch(*(as_operation(TABLE, message, self.branch) for message in messages))
         except LanceNamespaceError as error:
             self.log.append(f"batch {kind}: {type(error).__name__}")
             return
         finally:
             forget()
-        self.effects[message.uuid] = (f"batch {kind} {key}", effect)
-        self.acknowledged.add(message.uuid)
+        for message in messages:
+            is_last = message is messages[-1] and not _changes_nothing(message)
+            self.effects[message.uuid] = (f"batch {kind} {key}", effect if is_last else _keep)
+            self.acknowledged.add(message.uuid)
+        if kind == "append":
+            self.mine.append(key)
         if kind == "config":
             self.config[f"batch{self.count}"] = "v"
         self.log.append(f"batch {kind} {key}{'' if promoted else ', not promoted'}")
+
+    def _stage(self, kind: str, key: int) -> tuple[list[pb.Transaction], Effect]:
+        """The transactions of a batch, and the effect of the last one on the rows."""
+        head = self.ground.head(TABLE, self.branch)
+        message = pb.Transaction(read_version=head, uuid=str(uuid.uuid4()))
+        if kind == "append":
+            message.append.fragments.extend(stage_fragments(rows(key, key + 1), self._uri(), mode="append"))
+            return [message], _put([key], f"n{key}")
+        if kind == "config":
+            update = UpdateConfig(config=MapUpdate({f"batch{self.count}": "v"}))
+            return [encode_transaction(update, read_version=head, uuid=message.uuid)], _keep
+        capture = Capture(self.ground.namespace)
+        dataset = lance.dataset(namespace_client=capture, table_id=TABLE)
+        if self.branch is not None:
+            dataset = dataset.checkout_version((self.branch, None))
+        effect = self._change(dataset, kind, self.chance.choice(self.mine) if self.mine else -1)
+        files = [parse_manifest_file(Path("/", each["manifest_path"]).read_bytes()) for each in capture.captured]
+        return [file.transaction for file in files if file.transaction is not None], effect
+
+    def _change(self, dataset: lance.LanceDataset, kind: str, key: int) -> Effect:
+        """A change by stock pylance, of a row that a batch has put there if of any."""
+        name = f"b{self.count}"
+        match kind:
+            case "delete":
+                dataset.delete(f"id = {key}")
+                return lambda state: {other: each for other, each in state.items() if other != key}
+            case "update":
+                dataset.update({"name": f"'{name}'"}, where=f"id = {key}")
+                return lambda state: {**state, **({key: name} if key in state else {})}
+            case "columns":
+                dataset.add_columns({name: "id + 1"})
+            case "compact":
+                dataset.optimize.compact_files()
+            case "index":
+                dataset.create_scalar_index("id", "BTREE", name=name)
+        return _keep
 
     def _uri(self) -> str:
         return str(self.ground.root / self.base)
@@ -365,6 +398,7 @@ def _refuse_promotion(verb: str, path: str) -> None:
         raise StorageError(f"{path}: not now")
 
 
+BATCHES = ("append", "append", "config", "delete", "update", "columns", "compact", "index")
 KINDS = (
     "append",
     "delete_own",
@@ -393,7 +427,7 @@ def run_random(root: Path, seed: str) -> Scenario:
     for _ in range(chance.randint(4, 14)):
         step = chance.random()
         if step < 0.3:
-            scenario.batch(chance.choice(("append", "append", "config")), promoted=chance.random() < 0.5)
+            scenario.batch(chance.choice(BATCHES), promoted=chance.random() < 0.5)
         elif step < 0.8:
             kind = chance.choice(("append", *KINDS))
             scenario.commit(kind, chance.randrange(len(scenario.writers)), again=chance.random() < 0.2)
