@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 
 from lance_core.data import schema_fields
 from lance_core.errors import UnsupportedFeature
 from table_data.errors import InvalidCall
+
+_LEVELS: Final = 62
+"""Types below that of a column which Arrow passes from one library to another."""
 
 
 def check_storable(schema: pa.Schema, data_version: str) -> None:
@@ -84,7 +88,10 @@ def _check_known(field: pa.Field) -> None:
         ) from error
 
 
-def _unreadable(kind: pa.DataType, path: str, data_version: str) -> Iterator[tuple[str, str]]:
+def _unreadable(kind: pa.DataType, path: str, data_version: str, level: int = 0) -> Iterator[tuple[str, str]]:
+    if level > _LEVELS:
+        yield path, f"a type with more than {_LEVELS} types in each other"
+        return
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if pa.types.is_struct(kind) and not kind.num_fields and data_version != "2.0":
@@ -95,7 +102,7 @@ def _unreadable(kind: pa.DataType, path: str, data_version: str) -> Iterator[tup
         yield path, f"lists of one length of {str(kind.value_type)[:80]}"
     for place in range(kind.num_fields):
         field = kind.field(place)
-        yield from _unreadable(field.type, f"{path}.{field.name}", data_version)
+        yield from _unreadable(field.type, f"{path}.{field.name}", data_version, level + 1)
 
 
 def _is_flat(kind: pa.DataType) -> bool:

@@ -95,14 +95,14 @@ def _schema(encoded: str) -> pa.Schema:
 
 
 def _expression(entry: Mapping[str, Any]) -> str:
-    expression = entry.get("expression")
-    if isinstance(expression, str):
-        return expression
     for other in ("computed", "virtual_column"):
         if entry.get(other) is not None:
             raise NotSupported(
-                f"column {entry['name'][:80]!r}: {other} needs a service that fills it; give an expression"
+                f"column {entry['name'][:80]!r}: {other} needs a service that fills it; give an expression alone"
             )
+    expression = entry.get("expression")
+    if isinstance(expression, str):
+        return expression
     raise InvalidCall(f"column {entry['name'][:80]!r}: expected an expression, found none")
 
 

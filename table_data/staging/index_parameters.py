@@ -1,7 +1,8 @@
 """Types of indices and the parameters that each of them has, as pylance and requests name them. Pure.
 
 `PARAMETERS` is the one table of both. Pylance itself ignores most parameters that a type does not have. Those that
-have no effect on any index that is built here are not in it, such as `filter_nan` and `index_cache_size`.
+have no effect on any index that is built here are not in it, such as `filter_nan` and `index_cache_size`. Pylance
+takes those of scalar indices, of all but text, in an `IndexConfig`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _TEXT: Final = ("INVERTED",)
 _PQ: Final = ("IVF_PQ", "IVF_HNSW_PQ")
 _RQ: Final = ("IVF_RQ",)
 _HNSW: Final = ("IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
+_HASHES: Final = ("MINHASHLSH",)
 _METRICS: Final = ("l2", "euclidean", "cosine", "dot", "hamming")
 _MOST: Final = (1 << 31) - 1
 _SAMPLE_RATE: Final = 256
@@ -71,6 +73,13 @@ def _choice(keyword: str, types: tuple[str, ...], *choices: object, field: str |
         return isinstance(value, int | str) and not isinstance(value, bool) and value in choices
 
     return IndexParameter(keyword, types, f"one of {', '.join(map(str, choices))}", takes, field)
+
+
+def _share(keyword: str, types: tuple[str, ...], least: float, most: float) -> IndexParameter:
+    def takes(value: object) -> bool:
+        return isinstance(value, float) and least <= value <= most
+
+    return IndexParameter(keyword, types, f"a fraction from {least} to {most}", takes)
 
 
 def _flag(keyword: str, types: tuple[str, ...], field: str | None = None) -> IndexParameter:
@@ -147,6 +156,16 @@ PARAMETERS: Final = (
     _choice("block_size", _TEXT, 128, 256, field="block_size"),
     _choice("format_version", _TEXT, 1, 2, 3, "1", "2", "3", "v1", "v2", "v3"),
     _number("memory_limit", _TEXT),
+    # An index of no rows per page is built, and has no pages.
+    _number("zone_size", ("BTREE",)),
+    _number("rows_per_zone", ("ZONEMAP",)),
+    # Of these depends how much memory pylance allocates for each zone.
+    _number("number_of_items", ("BLOOMFILTER",), most=1 << 20),
+    _share("probability", ("BLOOMFILTER",), least=1e-06, most=0.99),
+    _number("page_size", ("RTREE",), least=2, most=(1 << 16) - 1),
+    _number("num_hashes", _HASHES, most=4096),
+    _number("num_bands", _HASHES, most=256),
+    _number("shingle_size", _HASHES, most=1024),
 )
 FIELDS: Final = frozenset(each.field for each in PARAMETERS if each.field is not None)
 """The fields of a request that are parameters of its index."""

@@ -12,6 +12,7 @@ from uuid import uuid4
 import lance
 import pyarrow as pa
 from lance.file import LanceFileSession
+from lance.indices import IndexConfig
 from pyroaring import BitMap
 
 from lance_core.format.manifest import ManifestFile
@@ -22,6 +23,7 @@ from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.operations import CreateIndex
 from lance_core.versions import find_latest, read_manifest
 from table_data.errors import IndexAlreadyExists, IndexNotFound, InvalidCall
+from table_data.staging.index_parameters import SCALAR
 
 _SUB_VECTORS = 16
 
@@ -59,9 +61,12 @@ def stage_index(
     arguments = dict(parameters)
     if index_type.endswith("PQ"):
         arguments.setdefault("num_sub_vectors", gcd(_dimension(dataset, column), _SUB_VECTORS))
+    kind: str | IndexConfig = index_type
+    if index_type in SCALAR and index_type != "INVERTED" and arguments:
+        kind, arguments = IndexConfig(index_type, arguments), {}
     # Pylance refuses the name of an index over another column, though it is to be replaced: so another name is built.
     made = lance.LanceDataset.create_index_uncommitted(
-        dataset, column, index_type, name=uuid4().hex, replace=True, fragment_ids=fragments, **arguments
+        dataset, column, kind, name=uuid4().hex, replace=True, fragment_ids=fragments, **arguments
     )
     if fragments and index_type == "INVERTED":
         # Its files are partial until segments, here a single one, are merged.

@@ -33,7 +33,7 @@ _INFINITE: Final = r"(?i)^\s*[+-]?inf(inity)?\s*$"
 _NOT_ZERO: Final = r"^[^eE]*[1-9]"
 _TIME: Final = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 _FAR_DATE: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}$"
-_FAR_TIME: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,%s})?)?%s$"
+_FAR_TIME: Final = r"^-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}%s)?%s$"
 DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Digits of a second by the unit of a time."""
 EXACT_WHOLE: Final = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
@@ -173,9 +173,10 @@ def _timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
             continue
     # Years that have not four digits, which this project writes in UTC.
     short = pc.replace_substring_regex(_short_fractions(texts), r"\+00:?00$", "Z")
-    is_far = pc.match_substring_regex(
-        short, _FAR_TIME % (max(DIGITS[kind.unit], 1), "" if kind.tz is None else "Z")
-    ).fill_null(False)
+    digits = DIGITS[kind.unit]
+    fraction = rf"(\.[0-9]{{1,{digits}}})?" if digits else ""
+    far = _FAR_TIME % (fraction, "" if kind.tz is None else "Z")
+    is_far = pc.match_substring_regex(short, far).fill_null(False)
     nothing = pa.scalar(None, pa.string())
     near = pc.if_else(is_far, nothing, short)
     near = _within_range(near, near.cast(kind))
@@ -198,7 +199,7 @@ def _within_range(texts: pa.Array, found: pa.Array) -> pa.Array:
 def _short_fractions(texts: pa.Array) -> pa.Array:
     """Texts of times without spaces around them and zeros at the end of fractions."""
     trimmed = pc.utf8_trim_whitespace(texts)
-    shorter = pc.replace_substring_regex(trimmed, r"(\.[0-9]*[1-9])0+", r"\1")
+    shorter = pc.replace_substring_regex(trimmed, r"(\.[0-9]*[1-9])0+($|[^0-9])", r"\1\2")
     return pc.replace_substring_regex(shorter, r"\.0+($|[^0-9])", r"\1")
 
 

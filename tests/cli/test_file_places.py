@@ -161,6 +161,8 @@ def test_directories_say_columns_of_their_files(root: str, tmp_path: Path) -> No
         ("year=2026/1.jsonl", '{"year": 2026}\n', "column year in the file or in its directory, found it in both"),
         ("other=1/1.csv", "id\n1\n", "1.csv: t has no column other"),
         ("year=1/year=2/1.csv", "id\n1\n", "expected directories with different columns, found year=2"),
+        ("year=/1.csv", "id\n1\n", "expected a column and a value, __HIVE_DEFAULT_PARTITION__ for null, found year="),
+        ("=1/1.csv", "id\n1\n", "expected a column and a value, __HIVE_DEFAULT_PARTITION__ for null, found =1"),
     ],
 )
 def test_what_is_wrong_with_the_columns_of_directories_is_said(
@@ -208,6 +210,10 @@ def web() -> Iterator[str]:
             body = b"id\n1\n"
             surplus = 10 if "short" in self.path else 0
             self.send_response(200)
+            if "page" in self.path:  # as servers answer who must log in
+                body = b"\n<!doctype html>\n<title>Log in</title>\n"
+            if "html" in self.path:
+                self.send_header("Content-Type", "text/html; charset=utf-8")
             if self.path.endswith(".gz"):  # as some servers do with files that are compressed
                 body = gzip.compress(body)
                 self.send_header("Content-Encoding", "gzip")
@@ -225,9 +231,11 @@ def web() -> Iterator[str]:
 
 
 def test_what_the_web_answers_is_whole_or_refused(root: str, web: str) -> None:
-    for path in ("a.csv", "a.csv.gz"):
+    for path in ("a.csv", "a.csv.gz", "a.csv?html"):
         printed("load", f"t={web}/{path}", "--root", root)
-    assert [row["id"] for row in parsed("read", "t", "--root", root)] == [1, 1]
+    assert [row["id"] for row in parsed("read", "t", "--root", root)] == [1, 1, 1]
+    told = refused("load", f"new={web}/a.csv?html-page", "--mode", "create", "--root", root)
+    assert told.endswith(": expected a file, found a page of the web")
     assert f"{web}/short.csv: not read: " in refused("load", f"t={web}/short.csv", "--root", root)
     assert "expected an address of the web" in refused("load", "t=http://[::1/a.csv", "--root", root)
 

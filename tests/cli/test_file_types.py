@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import closing
+from datetime import datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -53,6 +54,8 @@ COLUMNS: dict[str, pa.Array] = {
     },
     "timestamp_far": pa.array([-(10**17), None, 3 * 10**17 + 1], pa.timestamp("us")),
     "timestamp_far_utc": pa.array([-(10**17), None, 3 * 10**17 + 1], pa.timestamp("us", "UTC")),
+    "timestamp_ends": pa.array([1 - 2**63, None, 2**63 - 1], pa.timestamp("ns")),
+    "timestamp_far_fraction": pa.array([205_000, None, 3 * 10**17 + 102_030], pa.timestamp("us")),
     "timestamp_utc": pa.array([1, None, 1_700_000_000_000_001], pa.timestamp("us", "UTC")),
     "timestamp_zone": pa.array([1, None, 1_700_000_000_000_000_001], pa.timestamp("ns", "Europe/Berlin")),
     "timestamp_far_zone": pa.array([1, None, 3 * 10**11], pa.timestamp("s", "America/New_York")),
@@ -222,6 +225,30 @@ TEXTS: list[tuple[str, str, Any]] = [
     *[("date32", text, None) for text in ("2024-1-2", "2024-02-30", "2024-01-02T00:00:00", "01/02/2024", "20240102")],
     *[("timestamp[us]", text, None) for text in ("2024-01-02T03:04:05Z", "2024-01-02T03:04:05.1234567", "12:00", "5")],
     *[("timestamp[us, UTC]", text, None) for text in ("2024-01-02 03:04:05", "2024-01-02", "2024-01-02 25:00:00Z")],
+    *[
+        ("time64[us]", f"12:00:00.{fraction}", time.fromisoformat(f"12:00:00.{fraction:0<6}"))
+        for fraction in ("205", "2050", "100001", "050", "000100", "102030")
+    ],
+    *[
+        ("timestamp[us]", f"2024-01-02 12:00:00.{fraction}000", datetime.fromisoformat(f"2024-01-02T12:00:00.{micros}"))
+        for fraction, micros in (("205", "205000"), ("100001", "100001"), ("0501", "050100"), ("000100", "000100"))
+    ],
+    *[
+        (f"timestamp[{kind}]", f"2024-01-02T03:04:05{fraction}", None)
+        for kind, fraction in (
+            ("s", ".5"),
+            ("s", "."),
+            ("s, UTC", ".5Z"),
+            ("s, UTC", ".5+00:00"),
+            ("ms", ".0005"),
+            ("ms, UTC", ".0005+01:00"),
+            ("ns", ".1234567891"),
+        )
+    ],
+    *[
+        (f"timestamp[{unit}]", "2024-01-02T03:04:05.000", datetime.fromisoformat("2024-01-02T03:04:05"))
+        for unit in ("s", "ms", "us")
+    ],
     *[("time32[s]", text, None) for text in ("25:00:00", "10:00:00.5", "x")],
     *[
         (f"timestamp[{kind}]", text, None)

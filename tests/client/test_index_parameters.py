@@ -103,6 +103,10 @@ def _detail(name: str, value: Any, *, column: str | None = None, **beside: Any) 
     return Effect(value, lambda built: built.index.details.get(name), value, beside, column)
 
 
+def _stat(name: str, value: Any) -> Effect:
+    return Effect(value, lambda built: built.stats[name], value)
+
+
 def _within(name: str, part: str, value: Any) -> Effect:
     return Effect(value, lambda built: built.index.details[name][part], value)
 
@@ -179,6 +183,14 @@ EFFECTS: dict[str, Effect] = {
     "document_granularity": _detail("document_granularity", "list_element", column="texts"),
     "block_size": _detail("block_size", 256),
     "format_version": Effect("v1", lambda built: built.index.segments[0].index_version, 1),
+    "zone_size": Effect(100, lambda built: built.stats["num_pages"], 6),
+    "rows_per_zone": Effect(100, lambda built: built.stats["num_zones"], 6),
+    "number_of_items": Effect(100, lambda built: built.stats["num_blocks"], 6),
+    "probability": _stat("probability", 0.5),
+    "page_size": Effect(100, lambda built: built.stats["num_pages"], 7),
+    "num_hashes": _detail("num_hashes", 64),
+    "num_bands": _detail("num_bands", 8),
+    "shingle_size": _detail("shingle_size", 2),
 }
 REFUSED_BY_PYLANCE = {
     "accelerator": ("cuda", {}, "torch|cuda"),
@@ -219,7 +231,7 @@ def test_a_parameter_of_other_types_is_refused_by_name(build: Build, index_type:
     expected = f"some of {', '.join(own)}" if own else "no parameters"
     build(index_type.lower())
     others = {each.keyword for each in PARAMETERS if index_type not in each.types} - set(own)
-    for keyword in (*others, "nonsense", "train", "num_workers", "index_uuid"):
+    for keyword in (*others, "nonsense", "train", "num_workers", "index_uuid", "range_id", "shard_id"):
         effect = EFFECTS.get(keyword)
         with pytest.raises(InvalidCall) as refused:
             build(index_type, **{keyword: 1 if effect is None else effect.value})
@@ -264,6 +276,14 @@ WRONG: dict[str, list[Any]] = {
     "block_size": [100, True],
     "format_version": [0, 4, True, "v9"],
     "memory_limit": [0, "1"],
+    "zone_size": [0, -1, 1.5, "10"],
+    "rows_per_zone": [0, 2.5, True],
+    "number_of_items": [0, (1 << 20) + 1],
+    "probability": [0, 0.0, 1, 1.0, -0.5, "0.5", float("nan"), True],
+    "page_size": [1, 65_536],
+    "num_hashes": [0, 4097, 100],
+    "num_bands": [0, 257, 3],
+    "shingle_size": [0, "3"],
 }
 
 
@@ -334,6 +354,14 @@ def test_an_index_over_another_column_is_replaced(build: Build) -> None:
 
 def test_the_guide_names_all_of_them() -> None:
     page = Path("docs/guide/rows.md").read_text(encoding="utf-8").partition("## Indices\n")[2].partition("\n#")[0]
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    named = set(re.findall(r"`([a-z]\w*)`", "".join(rows)))
-    assert named == {each.keyword for each in PARAMETERS} | FIELDS
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| `")]
+
+    def named(column: int) -> set[str]:
+        return {word for row in rows for word in re.findall(r"`([a-z]\w*)`", row[column])}
+
+    own = {each.keyword for each in PARAMETERS}
+    other = {each.field for each in PARAMETERS if each.field not in {None, each.keyword}}
+    assert named(1) == {each.keyword for each in PARAMETERS if each.field is None}
+    assert named(2) == {each.field for each in PARAMETERS if each.field is not None} & own
+    assert named(3) == {each.keyword for each in PARAMETERS if each.field in other} | other
+    assert other <= FIELDS

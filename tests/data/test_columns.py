@@ -125,6 +125,8 @@ class TestAdd:
             ({"name": "", "expression": "a"}, 13),
             ({"name": "st.q", "expression": "a"}, 13),
             ({"name": "b", "computed": "a + 1"}, 0),
+            ({"name": "b", "expression": "a", "computed": "a + 1"}, 0),
+            ({"name": "b", "expression": "a", "virtual_column": {"image": "i"}}, 0),
             (
                 {
                     "name": "b",

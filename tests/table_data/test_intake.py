@@ -82,6 +82,16 @@ def test_types_that_one_format_gives_back(version: str) -> None:
                 check_storable(schema, version)
 
 
+@pytest.mark.parametrize("wrapped", [pa.list_, lambda kind: pa.struct([("f", kind)]), lambda kind: pa.list_(kind, 1)])
+def test_a_type_of_more_levels_than_arrow_hands_on_is_refused(wrapped: Callable[[pa.DataType], pa.DataType]) -> None:
+    kind: pa.DataType = pa.int64()
+    for _ in range(62):
+        kind = wrapped(kind)
+    check_storable(pa.schema([("c", kind)]), "2.2")
+    with pytest.raises(InvalidCall, match=r"column 'c\..*: a type with more than 62 types in each other, which a data"):
+        check_storable(pa.schema([("c", wrapped(kind))]), "2.2")
+
+
 def _dictionary(index: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array([index], pa.int32()), ["a"], safe=False)
 

@@ -173,6 +173,8 @@ class SourceFinder:
                 for part in answer.iter_raw(_BUFFER) if is_compressed else answer.iter_bytes(_BUFFER):
                     copy.write(part)
                 copy.flush()
+                if "html" in answer.headers.get("Content-Type", "") and _begins_with(copy, b"<"):
+                    raise FileRefused(f"{name}: expected a file, found a page of the web")
         except httpx.HTTPStatusError as error:
             raise FileRefused(f"{name}: expected a file, found HTTP status {error.response.status_code}") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -333,16 +335,23 @@ def _add_files(found: set[Path], directory: Path, parts: Sequence[str], above: s
 
 
 def _partition(names: Sequence[str], path: str) -> dict[str, str | None]:
-    """The columns and values of directories such as `year=2026`. Raises `FileRefused` for one twice."""
+    """The columns and values of directories such as `year=2026`. Raises `FileRefused` for one twice or of neither."""
     found: dict[str, str | None] = {}
     for each in names[:-1]:
         name, equals, value = map(unquote, each.partition("="))
         if not equals:
             continue
-        if not name or name in found:
+        if not name or not value:
+            raise FileRefused(f"{path}: expected a column and a value, {_NO_VALUE} for null, found {each}")
+        if name in found:
             raise FileRefused(f"{path}: expected directories with different columns, found {each}")
         found[name] = None if value == _NO_VALUE else value
     return found
+
+
+def _begins_with(file: Any, mark: bytes) -> bool:
+    file.seek(0)
+    return bool(file.read(_BUFFER).lstrip().startswith(mark))
 
 
 def _named_copy(name: str) -> AbstractContextManager[None]:
