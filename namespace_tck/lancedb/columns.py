@@ -40,8 +40,8 @@ def _all_of(fields: dict[str, Any]) -> Where:
     return Where(f"fields like {fields}", hold)
 
 
-lines(
-    "Table.add_columns",
+_add_columns = lines.about("Table.add_columns")
+_add_columns(
     "Columns are added by expressions.",
     post(
         T + "add_columns/",
@@ -50,8 +50,7 @@ lines(
     ),
     post(T + "count_rows/", {"predicate": "b = id + 1 AND x IS NULL", "version": None}, 6),
 )
-lines(
-    "Table.add_columns",
+_add_columns(
     "Columns of nulls are added by a stream that has no rows.",
     post(T + "add_columns/", _NULLS, {"version": 2}),
     _has(
@@ -59,21 +58,18 @@ lines(
         price2={"type": {"type": "decimal:128:38:10"}, "metadata": {"unit": "cents"}},
     ),
 )
-lines(
-    "Table.add_columns",
+_add_columns(
     "Columns of nulls are added to a branch.",
     post(T + "branches/create/", {"name": "dev"}),
     post(T + "add_columns/?branch=dev", _NULLS, {"version": 2}),
     _UNCHANGED,
 )
-lines(
-    "Table.add_columns",
+_add_columns(
     "A column that is there is refused.",
     refused(T + "add_columns/", {"new_columns": [{"name": "id", "expression": "id"}]}, text("id")),
     _UNCHANGED,
 )
-lines(
-    "Table.add_columns",
+_add_columns(
     "A column that is computed later is made, or refused by name.",
     post(
         T + "add_columns/",
@@ -82,8 +78,7 @@ lines(
         refusal="computed",
     ),
 )
-lines(
-    "Table.add_columns",
+_add_columns(
     "A column that a function fills is made, or refused by name.",
     post(
         T + "add_columns/",
@@ -92,16 +87,15 @@ lines(
         refusal="function",
     ),
 )
-lines(
-    "Table.alter_columns",
+_alter_columns = lines.about("Table.alter_columns")
+_alter_columns(
     "A column is renamed, and may be null.",
     post(
         T + "alter_columns/", {"alterations": [{"path": "text", "rename": "words", "nullable": True}]}, {"version": 2}
     ),
     _has(words={"nullable": True}),
 )
-lines(
-    "Table.alter_columns",
+_alter_columns(
     "A column gets another type.",
     post(
         T + "alter_columns/",
@@ -115,20 +109,18 @@ lines(
     ),
     _has(price={"type": {"type": "float"}}, text={"type": {"type": "large_string"}}),
 )
-lines(
-    "Table.alter_columns",
+_alter_columns(
     "A field of a column is renamed.",
     post(T + "alter_columns/", {"alterations": [{"path": "meta.userId", "rename": "user"}]}, {"version": 2}),
     post(T + "query/", {**_SCAN, "filter": "meta.user = 10"}, Rows(count=1)),
 )
-lines(
-    "Table.alter_columns",
+_alter_columns(
     "A column that is missing is refused.",
     refused(T + "alter_columns/", {"alterations": [{"path": "nope", "rename": "x"}]}, text("nope")),
     _UNCHANGED,
 )
-lines(
-    "Table.drop_columns",
+_drop_columns = lines.about("Table.drop_columns")
+_drop_columns(
     "Columns are dropped.",
     post(T + "drop_columns/", {"columns": ["text", "price"]}, {"version": 2}),
     post(
@@ -143,14 +135,12 @@ lines(
         },
     ),
 )
-lines(
-    "Table.drop_columns",
+_drop_columns(
     "A column that is missing is refused.",
     refused(T + "drop_columns/", {"columns": ["nope"]}, text("nope")),
     _UNCHANGED,
 )
-lines(
-    "Table.drop_columns",
+_drop_columns(
     "A table that is missing is told by 404.",
     missing(N + "drop_columns/", {"columns": ["a"]}),
     missing(N + "alter_columns/", {"alterations": [{"path": "a", "rename": "b"}]}),
@@ -173,8 +163,8 @@ lines(
 )
 
 versions = LineList("versions", Promise.VERSIONS)
-versions(
-    "Table.list_versions",
+_list_versions = versions.about("Table.list_versions")
+_list_versions(
     "Versions are listed with their times, by a request without a body.",
     post(T + "delete/", {"predicate": "id = 1"}),
     post(
@@ -191,8 +181,7 @@ versions(
         },
     ),
 )
-versions(
-    "Table.list_versions",
+_list_versions(
     "Versions of a branch are listed.",
     post(T + "branches/create/", {"name": "dev"}),
     post(T + "delete/", {"predicate": "id = 1", "branch": "dev"}),
@@ -208,42 +197,37 @@ versions(
     post(T + "count_rows/", {"version": 1}, 6),
     refused(T + "count_rows/", {"predicate": "n = 1", "version": 1}, text("n")),
 )
-versions(
-    "Table.restore",
+_restore = versions.about("Table.restore")
+_restore(
     "An older version is the newest one again.",
     post(T + "delete/", {"predicate": "id < 3"}),
     post(T + "restore/", {"version": 1}),
     post(T + "count_rows/", {"version": None}, 6),
     post(T + "describe/", None, {"version": 3}),
 )
-versions(
-    "Table.restore",
+_restore(
     "A version that is missing is not restored.",
     refused(T + "restore/", {"version": 42}, statuses=(400, 404)),
     _UNCHANGED,
 )
-versions(
-    "Table.list_versions",
-    "A table that is missing is told by 404.",
-    missing(N + "version/list/"),
-    missing(N + "restore/", {"version": 1}),
+_list_versions(
+    "A table that is missing is told by 404.", missing(N + "version/list/"), missing(N + "restore/", {"version": 1})
 )
 
 tags = LineList("tags", Promise.TAGS)
 _V1: Final = {"tag": "v1", "version": 1}
-tags(
-    "Tags.list",
+_list = tags.about("Tags.list")
+_list(
     "Tags are an object by their names.",
     post(T + "tags/create/", _V1),
     post(T + "tags/list/", None, {"v1": {"version": 1, "manifestSize": kind(int)}, "tags": NOTHING}),
 )
-tags(
-    "Tags.list",
+_list(
     "A table without tags lists none.",
     post(T + "tags/list/", None, Where("an empty object", lambda found: found == {})),
 )
-tags(
-    "Tags.get_version",
+_get_version = tags.about("Tags.get_version")
+_get_version(
     "The version of a tag is answered.",
     post(T + "tags/create/", _V1),
     post(T + "tags/version/", {"tag": "v1"}, {"version": 1}),
@@ -263,68 +247,57 @@ tags(
     post(T + "tags/delete/", {"tag": "v1"}),
     post(T + "tags/list/", None, {"v1": NOTHING}),
 )
-tags(
-    "Tags.create",
+_create = tags.about("Tags.create")
+_create(
     "A tag that exists is refused, and stays.",
     post(T + "tags/create/", _V1),
     post(T + "delete/", {"predicate": "id = 1"}),
     refused(T + "tags/create/", {"tag": "v1", "version": 2}, text("exist")),
     post(T + "tags/version/", {"tag": "v1"}, {"version": 1}),
 )
-tags(
-    "Tags.get_version",
+_get_version(
     "A tag that is missing is no missing table.",
     refused(T + "tags/version/", {"tag": "nope"}, text("nope")),
     refused(T + "tags/update/", {"tag": "nope", "version": 1}, text("nope")),
     refused(T + "tags/delete/", {"tag": "nope"}, text("nope")),
 )
-tags(
-    "Tags.create",
+_create(
     "A version that is missing gets no tag.",
     refused(T + "tags/create/", {"tag": "v9", "version": 9}),
     post(T + "tags/list/", None, {"v9": NOTHING}),
 )
-tags(
-    "Tags.create",
+_create(
     "A tag may be of a branch.",
     post(T + "branches/create/", {"name": "dev"}),
     post(T + "delete/", {"predicate": "id = 1", "branch": "dev"}),
     post(T + "tags/create/", {"tag": "b1", "version": 2, "branch": "dev"}),
     post(T + "tags/version/", {"tag": "b1"}, {"version": 2, "branch": "dev"}),
 )
-tags(
-    "Tags.list",
-    "A table that is missing is told by 404.",
-    missing(N + "tags/list/"),
-    missing(N + "tags/version/", {"tag": "a"}),
-)
+_list("A table that is missing is told by 404.", missing(N + "tags/list/"), missing(N + "tags/version/", {"tag": "a"}))
 
 branches = LineList("branches", Promise.BRANCHES)
 _DEV: Final = post(T + "branches/create/", {"name": "dev"}, JSON_OBJECT)
-branches(
-    "Branches.create",
+_branches_create = branches.about("Branches.create")
+_branches_create(
     "A branch begins at the newest version.",
     post(T + "delete/", {"predicate": "id = 1"}),
     _DEV,
     post(T + "count_rows/", {"version": None, "branch": "dev"}, 5),
 )
-branches(
-    "Branches.create",
+_branches_create(
     "A branch begins at a version.",
     post(T + "delete/", {"predicate": "id = 1"}),
     post(T + "branches/create/", {"name": "old", "from_version": 1}),
     post(T + "count_rows/", {"version": None, "branch": "old"}, 6),
 )
-branches(
-    "Branches.create",
+_branches_create(
     "A branch begins at a version of another one.",
     _DEV,
     post(T + "delete/", {"predicate": "id = 1", "branch": "dev"}),
     post(T + "branches/create/", {"name": "exp", "from_branch": "dev", "from_version": 2}),
     post(T + "count_rows/", {"version": None, "branch": "exp"}, 5),
 )
-branches(
-    "Branches.create",
+_branches_create(
     "A branch begins where a tag is.",
     post(T + "tags/create/", _V1),
     post(T + "delete/", {"predicate": "id = 1"}),
@@ -332,25 +305,20 @@ branches(
     post(T + "branches/create/", {"name": "exp", "from_version": 1}),
     post(T + "count_rows/", {"version": None, "branch": "exp"}, 6),
 )
-branches(
-    "Branches.create",
-    "A branch that exists is told by 409.",
-    _DEV,
-    post(T + "branches/create/", {"name": "dev"}, statuses=(409,)),
+_branches_create(
+    "A branch that exists is told by 409.", _DEV, post(T + "branches/create/", {"name": "dev"}, statuses=(409,))
 )
-branches(
-    "Branches.create",
+_branches_create(
     "A name that leads elsewhere is refused.",
     refused(T + "branches/create/", {"name": "../evil"}, statuses=(400,)),
     refused(T + "branches/create/", {"name": ""}, statuses=(400,)),
 )
-branches(
-    "Branches.create",
+_branches_create(
     "A source that is missing is refused.",
     refused(T + "branches/create/", {"name": "dev", "from_branch": "ghost"}, text("ghost"), statuses=(400, 404)),
 )
-branches(
-    "Branches.list",
+_branches_list = branches.about("Branches.list")
+_branches_list(
     "Branches are listed with where they began.",
     _DEV,
     post(
@@ -363,21 +331,18 @@ branches(
         },
     ),
 )
-branches(
-    "Branches.list",
+_branches_list(
     "A table without branches lists none.",
     post(T + "branches/list/", None, {"branches": Where("an empty object", lambda found: found == {})}),
 )
-branches(
-    "Branches.delete",
+_delete = branches.about("Branches.delete")
+_delete(
     "A branch is deleted.",
     _DEV,
     post(T + "branches/delete/", {"name": "dev"}),
     post(T + "branches/list/", None, {"branches": {"dev": NOTHING}}),
 )
-branches(
-    "Branches.delete", "A branch that is missing is told by 404.", missing(T + "branches/delete/", {"name": "ghost"})
-)
+_delete("A branch that is missing is told by 404.", missing(T + "branches/delete/", {"name": "ghost"}))
 branches(
     "Branches.checkout",
     "A version of a branch is described.",
@@ -452,17 +417,15 @@ _GROWN: Final = (
     _DEV,
     post(T + "add_columns/", {"new_columns": [{"name": "n", "expression": "id"}], "branch": "dev"}, {"version": 2}),
 )
-picks(
-    "Branches.diff",
+_diff = picks.about("Branches.diff")
+_diff(
     "What a branch has more than its table is described.",
     *_GROWN,
     post(T + "branches/diff/", {"from_branch": "dev"}, _DIFF),
 )
-picks(
-    "Branches.diff", "A branch that is missing is told by 404.", missing(T + "branches/diff/", {"from_branch": "ghost"})
-)
-picks(
-    "Branches.cherry_pick",
+_diff("A branch that is missing is told by 404.", missing(T + "branches/diff/", {"from_branch": "ghost"}))
+_cherry_pick = picks.about("Branches.cherry_pick")
+_cherry_pick(
     "What would be taken over is told, and nothing is.",
     *_GROWN,
     post(
@@ -472,8 +435,7 @@ picks(
     ),
     _UNCHANGED,
 )
-picks(
-    "Branches.cherry_pick",
+_cherry_pick(
     "A column of a branch is taken over, or a result says why not.",
     *_GROWN,
     post(
@@ -483,8 +445,7 @@ picks(
         statuses=(200, 409),
     ),
 )
-picks(
-    "Branches.cherry_pick",
+_cherry_pick(
     "A conflict is a result with the status 409, and changes nothing.",
     *_GROWN,
     post(T + "add_columns/", {"new_columns": [{"name": "n", "expression": "id + 1"}]}, {"version": Keep("head")}),
@@ -496,8 +457,7 @@ picks(
     ),
     post(T + "describe/", None, {"version": 2}),
 )
-picks(
-    "Branches.cherry_pick",
+_cherry_pick(
     "A branch that is missing is told by 404.",
     missing(T + "branches/cherry_pick/", {"from_branch": "ghost", "dry_run": False}),
 )

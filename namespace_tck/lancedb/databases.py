@@ -23,8 +23,8 @@ def _named(*names: str) -> Where:
     return Where(f"{', '.join(names)} in order", lambda found: [name for name in found if name in names] == [*names])
 
 
-lines(
-    "Connection.table_names",
+_table_names = lines.about("Connection.table_names")
+_table_names(
     "Tables are listed by name, and the answer announces a version of the protocol.",
     post("/v1/table/{n}a/create/?mode=create", small()),
     post("/v1/table/{n}b/create/?mode=create", small()),
@@ -34,13 +34,10 @@ lines(
         answered={"phalanx-version": Where("a version X.Y.Z", lambda found: len(found.split(".")) == 3)},
     ),
 )
-lines(
-    "Connection.table_names",
-    "A database that nothing is in lists no tables.",
-    get("/v1/table/", {"tables": []}, headers={DATABASE: "{db}none"}),
+_table_names(
+    "A database that nothing is in lists no tables.", get("/v1/table/", {"tables": []}, headers={DATABASE: "{db}none"})
 )
-lines(
-    "Connection.table_names",
+_table_names(
     "A page begins after the name that is its token.",
     post("/v1/table/zz{n}a/create/?mode=create", small()),
     post("/v1/table/zz{n}b/create/?mode=create", small()),
@@ -55,16 +52,14 @@ lines(
     ),
     get("/v1/table/?limit=2&page_token=zzz", {"tables": []}),
 )
-lines(
-    "Connection.table_names",
+_table_names(
     "Tables of a namespace are listed in it, and not in the database.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     post(f"{_IN_NS}only_here/create/?mode=create", small()),
     get(f"{_NS}/table/list", {"tables": ["only_here"], "page_token": _LAST}),
     get("/v1/table/", {"tables": Where("no such name", lambda found: not any("only_here" in name for name in found))}),
 )
-lines(
-    "Connection.table_names",
+_table_names(
     "Tables of a nested namespace are listed in it.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     post(f"{_NS}$inner/create", {}, statuses=_MADE),
@@ -72,8 +67,8 @@ lines(
     get(f"{_NS}$inner/table/list", {"tables": ["deep"]}),
     get(f"{_NS}/table/list", {"tables": []}),
 )
-lines(
-    "Connection.list_tables",
+_list_tables = lines.about("Connection.list_tables")
+_list_tables(
     "The token of a page of tables leads to the next one.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     post(f"{_IN_NS}a/create/?mode=create", small()),
@@ -81,33 +76,29 @@ lines(
     get(f"{_NS}/table/list?limit=1", {"tables": ["a"], "page_token": Keep("token")}),
     get(f"{_NS}/table/list?limit=1&page_token={{token}}", {"tables": ["b"]}),
 )
-lines(
-    "Connection.list_tables",
+_list_tables(
     "The root namespace of a request is the database.",
     post(N + "create/?mode=create", small()),
     get("/v1/namespace/$/table/list", {"tables": Where("some names", lambda found: len(found) >= 1)}),
 )
-lines(
-    "Connection.create_namespace",
+_create_namespace = lines.about("Connection.create_namespace")
+_create_namespace(
     "A namespace is created without options.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     get("/v1/namespace/$/list", {"namespaces": ANY}),
 )
-lines(
-    "Connection.create_namespace",
+_create_namespace(
     "Properties of a namespace are kept.",
     post(f"{_NS}/create", {"mode": "Create", "properties": {"owner": "ada"}}, statuses=_MADE),
     post(f"{_NS}/describe", {}, {"properties": {"owner": "ada"}}),
 )
-lines(
-    "Connection.create_namespace",
+_create_namespace(
     "A namespace that exists is created again only if that is asked for.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     post(f"{_NS}/create", {"mode": "Create"}, statuses=(400, 409)),
     post(f"{_NS}/create", {"mode": "ExistOk"}, statuses=_MADE),
 )
-lines(
-    "Connection.create_namespace",
+_create_namespace(
     "A blank in the name of a namespace is encoded.",
     post("/v1/namespace/{n}%20b/create", {}, statuses=_MADE),
     post("/v1/table/{n}%20b$t/create/?mode=create", small()),
@@ -123,15 +114,14 @@ lines(
     get(f"{_NS}/list?limit=1&page_token={{token}}", {"namespaces": ["b"]}),
 )
 lines("Connection.describe_namespace", "A namespace that is missing is told by 404.", missing(f"{_NS}/describe", {}))
-lines(
-    "Connection.drop_namespace",
+_drop_namespace = lines.about("Connection.drop_namespace")
+_drop_namespace(
     "An empty namespace is dropped.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     post(f"{_NS}/drop", {"mode": "Fail", "behavior": "Restrict"}, statuses=_MADE),
     missing(f"{_NS}/describe", {}),
 )
-lines(
-    "Connection.drop_namespace",
+_drop_namespace(
     "A namespace that holds a table is dropped with it only if that is asked for.",
     post(f"{_NS}/create", {}, statuses=_MADE),
     post(f"{_IN_NS}t/create/?mode=create", small()),
@@ -140,14 +130,13 @@ lines(
     post(f"{_NS}/drop", {"behavior": "Cascade"}, statuses=_MADE),
     missing(f"{_IN_NS}t/describe/"),
 )
-lines(
-    "Connection.drop_namespace",
+_drop_namespace(
     "A missing namespace is dropped only if that may be.",
     post(f"{_NS}/drop", {"mode": "Skip"}, statuses=_MADE),
     post(f"{_NS}/drop", {"mode": "Fail"}, statuses=(400, 404)),
 )
-lines(
-    "Catalog.create_database",
+_create_database = lines.about("Catalog.create_database")
+_create_database(
     "A database is created, found, listed and dropped.",
     post("/v1/namespace/{db}x/create", {"mode": "Create"}, headers=_CATALOG, statuses=_MADE),
     post("/v1/namespace/{db}x/describe", {}, JSON_OBJECT, headers=_CATALOG),
@@ -159,8 +148,7 @@ lines(
     post("/v1/namespace/{db}x/drop", {"mode": "Fail", "behavior": "Restrict"}, headers=_CATALOG, statuses=_MADE),
     missing("/v1/namespace/{db}x/describe", {}, headers=_CATALOG),
 )
-lines(
-    "Catalog.create_database",
+_create_database(
     "A database that exists is told by 409, unless it may exist.",
     post("/v1/namespace/{db}y/create", {"mode": "Create"}, headers=_CATALOG, statuses=_MADE),
     post("/v1/namespace/{db}y/create", {"mode": "Create"}, headers=_CATALOG, statuses=(409,)),
@@ -172,24 +160,23 @@ lines(
     "A database that is missing is told by 404.",
     missing("/v1/namespace/{db}none/describe", {}, headers=_CATALOG),
 )
-lines(
-    "Catalog.drop_database",
+_drop_database = lines.about("Catalog.drop_database")
+_drop_database(
     "A database that holds a table is not dropped.",
     post(N + "create/?mode=create", small(), headers={DATABASE: "{db}z"}),
     post("/v1/namespace/{db}z/drop", {"mode": "Fail", "behavior": "Restrict"}, headers=_CATALOG, statuses=(400, 409)),
     post(N + "drop/", headers={DATABASE: "{db}z"}),
     post("/v1/namespace/{db}z/drop", {"mode": "Fail", "behavior": "Restrict"}, headers=_CATALOG, statuses=_MADE),
 )
-lines(
-    "Catalog.drop_database",
+_drop_database(
     "A missing database is dropped only if that may be.",
     post("/v1/namespace/{db}none/drop", {"mode": "Skip", "behavior": "Restrict"}, headers=_CATALOG, statuses=_MADE),
     post(
         "/v1/namespace/{db}none/drop", {"mode": "Fail", "behavior": "Restrict"}, headers=_CATALOG, statuses=(400, 404)
     ),
 )
-lines(
-    "connect",
+_connect = lines.about("connect")
+_connect(
     "Two databases have tables of one name, and neither sees that of the other.",
     post(T + "count_rows/", {"version": None}, 6),
     missing(T + "describe/", headers={DATABASE: "{db}o"}),
@@ -199,15 +186,13 @@ lines(
     post(T + "count_rows/", {"version": None}, 6),
     post("/v1/namespace/{db}o/drop", {"mode": "Skip", "behavior": "Restrict"}, headers=_CATALOG, statuses=_MADE),
 )
-lines(
-    "connect",
+_connect(
     "A prefix is a namespace below the database.",
     post(N + "create/?mode=create", small(), headers={"x-lancedb-database-prefix": "{m}"}),
     post("/v1/table/{m}${n}/count_rows/", {"version": None}, 6),
     missing(N + "describe/"),
 )
-lines(
-    "connect",
+_connect(
     "Headers that the protocol does not have change nothing.",
     post(
         T + "count_rows/",
@@ -226,8 +211,7 @@ lines(
         "/v1/namespace/$/table/list?delimiter=$", {"tables": ANY, "page_token": NOTHING}, headers={"user-agent": "none"}
     ),
 )
-lines(
-    "connect",
+_connect(
     "The separator of names cannot lead out of a database.",
     refused("/v1/table/{t}/rename/", {"new_table_name": "a", "new_namespace": ["..", "{db}"]}, statuses=(400, 404)),
     post(T + "count_rows/", {"version": None}, 6),

@@ -84,9 +84,9 @@ def _listed(name: str, column: str, kind_of_index: str) -> dict[str, object]:
     return {"indexes": HasEntry({"index_name": name, "columns": [column], "index_type": type_of})}
 
 
+_create_index = lines.about("Table.create_index")
 for _how, _kind, _options in _OF_VECTORS:
-    lines(
-        "Table.create_index",
+    _create_index(
         f"An index {_kind} is made {_how}, of its metric.",
         post(BIG + "create_index/", {"column": "vector", "index_type": _kind, "name": "own", **_options}),
         post(BIG + "index/list/", {"version": None}, _listed("own", "vector", _kind)),
@@ -97,8 +97,7 @@ for _how, _kind, _options in _OF_VECTORS:
         ),
     )
 for _how, _kind, _column, _options in _OF_COLUMNS:
-    lines(
-        "Table.create_index",
+    _create_index(
         f"An index {_kind} of the column {_column} is made {_how}.",
         post(
             T + "create_index/",
@@ -112,26 +111,22 @@ for _how, _kind, _column, _options in _OF_COLUMNS:
             {"num_indexed_rows": 6, "num_unindexed_rows": 0, "index_type": kind(str)},
         ),
     )
-lines(
-    "Table.create_index",
+_create_index(
     "An index of points is made, or refused by name.",
     post(T + "create_index/", {"column": "vector", "index_type": "RTREE", "page_size": 1024}, refusal="page_size"),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "An index of substrings is made, or refused by name.",
     post(T + "create_index/", {"column": "text", "index_type": "FM"}, refusal="FM"),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "An index of the elements of lists is made.",
     post(
         T + "create_index/", {"column": "label", "index_type": "FTS", **_TEXT, "document_granularity": "list_element"}
     ),
     since="0.6.0",
 )
-lines(
-    "Table.create_index",
+_create_index(
     "Vectors of bits have an index by the Hamming distance.",
     post(
         N + "create/?mode=create",
@@ -150,26 +145,22 @@ lines(
     ),
     post(N + "index/own/stats/", {"version": None}, {"distance_type": "hamming"}),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "An index is replaced where nothing else is said.",
     post(T + "create_index/", {"column": "id", "index_type": "BTREE"}),
     post(T + "create_index/", {"column": "id", "index_type": "BTREE"}),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "An index that must not be replaced is refused.",
     post(T + "create_index/", {"column": "id", "index_type": "BTREE"}),
     refused(T + "create_index/", {"column": "id", "index_type": "BTREE", "replace": False}, text("exist")),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "A field of a column has an index.",
     post(T + "create_index/", {"column": "meta.userId", "index_type": "BTREE", "name": "own"}),
     post(T + "index/list/", {"version": None}, _listed("own", "meta.userId", "BTREE")),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "Names with other characters are quoted.",
     post(
         N + "create/?mode=create",
@@ -179,18 +170,14 @@ lines(
     post(N + "create_index/", {"column": "lit.`a.b`", "index_type": "BTREE", "name": "two"}),
     post(N + "index/list/", {"version": None}, {"indexes": HasEntry({"index_name": "two", "columns": ["lit.`a.b`"]})}),
 )
-lines(
-    "Table.create_index",
+_create_index(
     "A column that is missing is refused.",
     refused(T + "create_index/", {"column": "nope", "index_type": "BTREE"}, text("nope")),
 )
-lines(
-    "Table.create_index",
-    "A table that is missing is told by 404.",
-    missing(N + "create_index/", {"column": "id", "index_type": "BTREE"}),
+_create_index(
+    "A table that is missing is told by 404.", missing(N + "create_index/", {"column": "id", "index_type": "BTREE"})
 )
-lines(
-    "Table.create_index",
+_create_index(
     "The job of an index has an id, or there is none.",
     post(
         T + "create_index/",
@@ -204,13 +191,9 @@ lines(
     post(T + "create_scalar_index/", {"column": "id", "index_type": "BTREE"}),
     post(T + "index/list/", {"version": None}, {"indexes": HasEntry({"columns": ["id"]})}),
 )
-lines(
-    "Table.list_indices",
-    "A table without indices lists none.",
-    post(T + "index/list/", {"version": None}, {"indexes": []}),
-)
-lines(
-    "Table.list_indices",
+_list_indices = lines.about("Table.list_indices")
+_list_indices("A table without indices lists none.", post(T + "index/list/", {"version": None}, {"indexes": []}))
+_list_indices(
     "An entry of the list says all of an index.",
     post(
         R + "index/list/",
@@ -231,8 +214,7 @@ lines(
         },
     ),
 )
-lines(
-    "Table.list_indices",
+_list_indices(
     "Indices of a version are listed.",
     post(T + "create_index/", {"column": "id", "index_type": "BTREE"}),
     post(T + "index/list/", {"version": 1}, {"indexes": []}),
@@ -242,9 +224,8 @@ lines(
     "The list has what the words of a text are cut by.",
     post(R + "index/list/", {"version": None}, {"indexes": HasEntry({"index_details": text("base_tokenizer")})}),
 )
-lines(
-    "Table.index_stats", "An index that is missing is told by 404.", missing(R + "index/nope/stats/", {"version": None})
-)
+_index_stats = lines.about("Table.index_stats")
+_index_stats("An index that is missing is told by 404.", missing(R + "index/nope/stats/", {"version": None}))
 lines(
     "Table.wait_for_index",
     "Rows that were added since are counted.",
@@ -252,31 +233,28 @@ lines(
     post(T + "insert/", pa.table({"id": [9]})),
     post(T + "index/own/stats/", {"version": None}, {"num_indexed_rows": 6, "num_unindexed_rows": 1}),
 )
-lines(
-    "Table.drop_index",
+_drop_index = lines.about("Table.drop_index")
+_drop_index(
     "An index is dropped by a request without a body.",
     post(T + "create_index/", {"column": "id", "index_type": "BTREE", "name": "own"}),
     post(T + "index/own/drop/"),
     post(T + "index/list/", {"version": None}, {"indexes": []}),
 )
-lines("Table.drop_index", "An index that is missing is told by 404.", missing(T + "index/nope/drop/"))
-lines(
-    "Table.prewarm_index",
+_drop_index("An index that is missing is told by 404.", missing(T + "index/nope/drop/"))
+_prewarm_index = lines.about("Table.prewarm_index")
+_prewarm_index(
     "A hint that an index will be read is taken.",
     post(T + "create_index/", {"column": "id", "index_type": "BTREE", "name": "own"}),
     post(T + "index/own/prewarm/"),
 )
-lines(
-    "Table.prewarm_index", "A hint about an index that is missing is told by 404.", missing(T + "index/nope/prewarm/")
-)
+_prewarm_index("A hint about an index that is missing is told by 404.", missing(T + "index/nope/prewarm/"))
 lines(
     "Table.prewarm_data",
     "A hint that columns will be read is taken.",
     post(R + "page_cache/prewarm/", {"columns": ["id", "text"]}),
     post(R + "page_cache/prewarm/", {"columns": None}),
 )
-lines(
-    "Table.index_stats",
+_index_stats(
     "A name with reserved characters is encoded in the path.",
     post(T + "create_index/", {"column": "id", "index_type": "BTREE", "name": "my/index?a#b c"}),
     post(T + "index/my%2Findex%3Fa%23b%20c/stats/", {"version": None}, {"num_indexed_rows": 6}),

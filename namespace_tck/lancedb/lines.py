@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from namespace_tck.lancedb.matching import ANY
@@ -107,6 +108,10 @@ class LineList:
         if not statement.endswith(".") or not asked:
             raise ValueError(f"{call}: expected a sentence and requests, found {statement!r}")
         self._lines.append(LancedbLine(call, statement, asked, since or self._since))
+
+    def about(self, call: str) -> Callable[..., None]:
+        """The function that adds lines about one call of the client: as `__call__` without its first argument."""
+        return partial(self, call)
 
     def checks(self, run: Callable[[LancedbLine], Callable[[Any], None]]) -> Iterator[Check]:
         """The lines as checks of the kit."""

@@ -46,8 +46,8 @@ def words(query: object, answer: Any, **given: Any) -> Asked:
     return scan(answer, full_text_query=query, k=10, **given)
 
 
-lines(
-    "Table.search",
+_search = lines.about("Table.search")
+_search(
     "A query without a vector answers all rows as an Arrow file or stream.",
     post(
         R + "query/",
@@ -56,39 +56,29 @@ lines(
         answered={"content-type": text("application/vnd.apache.arrow.")},
     ),
 )
-lines(
-    "Table.search",
-    "Rows are filtered by a condition with quoted names.",
-    scan(Rows(values={"id": [4, 5]}), filter="`id` > 3"),
-)
-lines(
-    "Table.search",
-    "A condition may join others.",
-    scan(Rows(values={"id": [1]}), filter="((id > 0) AND (text = 'lazy cat'))"),
-)
+_search("Rows are filtered by a condition with quoted names.", scan(Rows(values={"id": [4, 5]}), filter="`id` > 3"))
+_search("A condition may join others.", scan(Rows(values={"id": [1]}), filter="((id > 0) AND (text = 'lazy cat'))"))
 lines("Table.head", "The first rows are answered.", scan(Rows(count=5), k=5))
-lines("Table.search", "No rows are answered where none are asked for.", scan(Rows(count=0), k=0))
-lines("Table.search", "Rows are skipped.", scan(Rows(values={"id": [4, 5]}), offset=4))
-lines(
-    "Query.select",
+_search("No rows are answered where none are asked for.", scan(Rows(count=0), k=0))
+_search("Rows are skipped.", scan(Rows(values={"id": [4, 5]}), offset=4))
+_select = lines.about("Query.select")
+_select(
     "Columns are answered in the order in which they are asked for.",
     scan(Rows(columns=["price", "id"], count=2), columns=["price", "id"], k=2),
 )
-lines(
-    "Query.select",
+_select(
     "Expressions are answered under their names.",
     scan(Rows(columns=["twice"], values={"twice": [0, 2, 4, 6, 8, 10]}), columns={"twice": "id * 2"}),
 )
 lines("Query.with_row_id", "Row ids are answered.", scan(Rows(having=["_rowid"], count=6), with_row_id=True))
-lines(
-    "Query.order_by",
+_order_by = lines.about("Query.order_by")
+_order_by(
     "Rows are sorted downwards.",
     scan(
         Rows(values={"id": [5, 4, 3]}), k=3, order_by=[{"column_name": "id", "ascending": False, "nulls_first": True}]
     ),
 )
-lines(
-    "Query.order_by",
+_order_by(
     "Rows are sorted by two columns.",
     scan(
         Rows(values={"text": ["cat nap", "fast dog", "lazy cat"]}),
@@ -120,22 +110,19 @@ lines(
     scan(Rows(count=3), table=T),
     scan(Rows(count=6), table=T, version=1),
 )
-lines(
-    "Table.search",
+_search(
     "A table in a namespace is queried.",
     post("/v1/namespace/{m}/create", {}, statuses=(200, 204)),
     post("/v1/table/{m}${n}/create/?mode=create", pa.table({"id": [1, 2]})),
     post("/v1/table/{m}${n}/query/", _SCAN, Rows(values={"id": [1, 2]})),
 )
-lines("Table.search", "A table that is missing is told by 404.", missing(N + "query/", _SCAN))
-lines(
-    "Table.search",
+_search("A table that is missing is told by 404.", missing(N + "query/", _SCAN))
+_search(
     "A column that is missing is no missing table.",
     refused(R + "query/", {**_SCAN, "filter": "nope > 1"}, text("nope")),
     refused(R + "query/", {**_SCAN, "columns": ["nope"]}, text("nope")),
 )
-lines(
-    "Query.order_by",
+_order_by(
     "An order by a column that is missing is refused.",
     refused(
         R + "query/",
@@ -143,30 +130,24 @@ lines(
         text("nope"),
     ),
 )
-lines(
-    "Table.search",
+_search(
     "A query of a log is refused by name, or answered.",
     post(R + "query/", {**_SCAN, "use_lsm": True}, Rows(count=6), refusal="use_lsm"),
 )
-lines(
-    "Table.search",
+_search(
     "A query may read the table without its log.",
     post(R + "query/", {**_SCAN, "use_lsm": False}, Rows(count=6), refusal="use_lsm"),
 )
 
 vectors = LineList("vectors", Promise.QUERIES)
-vectors(
-    "Query.nearest_to",
+_nearest_to = vectors.about("Query.nearest_to")
+_nearest_to(
     "The nearest rows come first, with their distance as the last column.",
     near(Rows(columns=_WITH_DISTANCE, values={"id": [2, 3, 1], "_distance": [0.04, 0.64, 1.44]})),
 )
-vectors(
-    "VectorQuery.column",
-    "The column of the vectors is named.",
-    near(Rows(values={"id": [2, 3, 1]}), vector_column="vector"),
-)
-vectors(
-    "VectorQuery.column",
+_column = vectors.about("VectorQuery.column")
+_column("The column of the vectors is named.", near(Rows(values={"id": [2, 3, 1]}), vector_column="vector"))
+_column(
     "The column of the vectors may be a field of another column.",
     post(
         N + "create/?mode=create",
@@ -182,18 +163,15 @@ vectors(
     ),
     near(Rows(values={"id": [1, 0]}), table=N, vector_column="image.embedding"),
 )
-vectors(
-    "VectorQuery.distance_type",
+_distance_type = vectors.about("VectorQuery.distance_type")
+_distance_type(
     "The cosine is the distance if that is asked for.",
     near(Rows(count=3, having=["_distance"]), distance_type="cosine", filter="id > 0"),
 )
-vectors(
-    "VectorQuery.distance_type",
-    "The dot product is the distance if that is asked for.",
-    near(Rows(values={"id": [5, 4, 3]}), distance_type="dot"),
+_distance_type(
+    "The dot product is the distance if that is asked for.", near(Rows(values={"id": [5, 4, 3]}), distance_type="dot")
 )
-vectors(
-    "VectorQuery.distance_type",
+_distance_type(
     "Vectors of bits are compared by the Hamming distance.",
     post(
         N + "create/?mode=create",
@@ -287,18 +265,9 @@ vectors(
         Rows(having=["id", "price", "_distance", "_rowid"]),
     ),
 )
-vectors(
-    "Query.nearest_to",
-    "A vector of another length is refused.",
-    refused(R + "query/", {**_NEAR, "vector": [1.0, 2.0, 3.0]}),
-)
-vectors(
-    "VectorQuery.column",
-    "A column that is missing is refused.",
-    refused(R + "query/", {**_NEAR, "vector_column": "nope"}, text("nope")),
-)
-vectors(
-    "Query.nearest_to",
+_nearest_to("A vector of another length is refused.", refused(R + "query/", {**_NEAR, "vector": [1.0, 2.0, 3.0]}))
+_column("A column that is missing is refused.", refused(R + "query/", {**_NEAR, "vector_column": "nope"}, text("nope")))
+_nearest_to(
     "A number that is none is refused.",
     refused(
         R + "query/", b'{"k":1,"vector":[NaN,1.0]}', statuses=(400, 415), headers={"content-type": "application/json"}
@@ -326,13 +295,11 @@ _MATCH: Final = {
     "operator": "Or",
     "prefix_length": 0,
 }
-found(
-    "Query.full_text_search",
-    "Words are searched for in all columns that have an index.",
-    words({"columns": [], "query": "puppy"}, _PUPPIES),
+_full_text_search = found.about("Query.full_text_search")
+_full_text_search(
+    "Words are searched for in all columns that have an index.", words({"columns": [], "query": "puppy"}, _PUPPIES)
 )
-found(
-    "Query.full_text_search",
+_full_text_search(
     "Words are searched for in named columns.",
     words(
         {"columns": ["text"], "query": "puppy"},
@@ -340,32 +307,27 @@ found(
         with_row_id=True,
     ),
 )
-found(
-    "Query.full_text_search",
-    "Words that nothing has are found nowhere.",
-    words({"columns": ["text"], "query": "zebra"}, Rows(count=0)),
+_full_text_search(
+    "Words that nothing has are found nowhere.", words({"columns": ["text"], "query": "zebra"}, Rows(count=0))
 )
-found("MatchQuery", "A match is searched for.", words({"query": {"match": _MATCH}}, _PUPPIES), since="0.3.0")
-found(
-    "MatchQuery",
+_match_query = found.about("MatchQuery")
+_match_query("A match is searched for.", words({"query": {"match": _MATCH}}, _PUPPIES), since="0.3.0")
+_match_query(
     "A match in no named column is searched for in all that have an index.",
     words({"query": {"match": {**_MATCH, "column": None}}}, _PUPPIES),
     since="0.3.0",
 )
-found(
-    "MatchQuery",
+_match_query(
     "A match may have a letter that is wrong.",
     words({"query": {"match": {**_MATCH, "terms": "pupy", "fuzziness": 1}}}, _PUPPIES),
     since="0.3.0",
 )
-found(
-    "MatchQuery",
+_match_query(
     "All words of a match are needed if that is asked for.",
     words({"query": {"match": {**_MATCH, "terms": "puppy cat", "operator": "And"}}}, Rows(values={"id": [2]})),
     since="0.3.0",
 )
-found(
-    "MatchQuery",
+_match_query(
     "A document may be a row, by name.",
     post(
         R + "query/",
@@ -375,8 +337,7 @@ found(
     ),
     since="0.3.0",
 )
-found(
-    "MatchQuery",
+_match_query(
     "A document may be an element of a list.",
     post(
         R + "query/",
@@ -447,8 +408,7 @@ found(
     ),
     since="0.3.0",
 )
-found(
-    "Query.full_text_search",
+_full_text_search(
     "Words and a condition go together.",
     words({"columns": ["text"], "query": "puppy"}, Rows(values={"id": [2]}), filter="id > 0"),
 )
@@ -458,8 +418,7 @@ found(
     words({"columns": [], "query": "puppy"}, Rows(having=["_rowid", "_score"]), with_row_id=True),
     near(Rows(having=["_rowid", "_distance"]), with_row_id=True),
 )
-found(
-    "Query.full_text_search",
+_full_text_search(
     "A column without an index of words is refused, or read.",
     post(
         T + "query/",
@@ -469,14 +428,13 @@ found(
 )
 
 plans = LineList("plans", Promise.QUERIES)
-plans(
-    "Query.explain_plan",
+_explain_plan = plans.about("Query.explain_plan")
+_explain_plan(
     "A plan is a JSON string.",
     post(R + "explain_plan/", {"verbose": True, "query": _NEAR}, text("knn")),
     post(R + "explain_plan/", {"verbose": False, "query": {**_SCAN, "filter": "id > 1"}}, text("id")),
 )
-plans(
-    "Query.explain_plan",
+_explain_plan(
     "The plan of rows that are taken is explained without a query.",
     post(
         R + "explain_plan/",
@@ -487,19 +445,17 @@ plans(
         Where("a text", lambda plan: len(plan) > 10),
     ),
 )
-plans("Query.analyze_plan", "A plan that was run has metrics.", post(R + "analyze_plan/", _NEAR, text("metrics")))
-plans(
-    "Query.analyze_plan",
+_analyze_plan = plans.about("Query.analyze_plan")
+_analyze_plan("A plan that was run has metrics.", post(R + "analyze_plan/", _NEAR, text("metrics")))
+_analyze_plan(
     "Metrics of each worker are answered, or refused by name.",
     post(R + "analyze_plan/?distributed_metrics=per_worker", {**_SCAN, "k": 1}, refusal="distributed_metrics"),
 )
-plans(
-    "Query.explain_plan",
+_explain_plan(
     "A column that is missing is refused.",
     refused(R + "explain_plan/", {"verbose": False, "query": {**_SCAN, "filter": "nope > 1"}}, text("nope")),
 )
-plans(
-    "Query.explain_plan",
+_explain_plan(
     "A table that is missing is told by 404.",
     missing(N + "explain_plan/", {"verbose": False, "query": _SCAN}),
     missing(N + "analyze_plan/", _SCAN),

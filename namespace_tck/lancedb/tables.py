@@ -51,9 +51,9 @@ _TYPES: Final = {
 }
 """Arrow types, and what a description calls them."""
 
+_schema = lines.about("Table.schema")
 for _name, (_type, _described) in _TYPES.items():
-    lines(
-        "Table.schema",
+    _schema(
         f"A column of the type {_name} is described in the words of the client.",
         post(N + "create/?mode=create", pa.table({"c": pa.array([], _type)})),
         post(
@@ -62,8 +62,7 @@ for _name, (_type, _described) in _TYPES.items():
             {"schema": {"fields": [{"name": "c", "nullable": True, "type": _described}]}},
         ),
     )
-lines(
-    "Table.schema",
+_schema(
     "Nullability, and metadata of fields and of the schema are described.",
     post(
         N + "create/?mode=create",
@@ -81,67 +80,56 @@ lines(
     ),
 )
 
-lines(
-    "Connection.create_table",
-    "A stream of rows is a new table.",
-    post(N + "create/?mode=create", small()),
-    post(N + "count_rows/", _COUNT, 6),
+_create_table = lines.about("Connection.create_table")
+_create_table(
+    "A stream of rows is a new table.", post(N + "create/?mode=create", small()), post(N + "count_rows/", _COUNT, 6)
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A stream without rows is an empty table.",
     post(N + "create/?mode=create", small(count=0)),
     post(N + "count_rows/", _COUNT, 0),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A table that exists is refused by a text, with the status 400.",
     post(T + "create/?mode=create", _ONE, text("already exists"), statuses=(400,)),
     post(T + "count_rows/", _COUNT, 6),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A table that exists and may exist is left as it is.",
     post(T + "create/?mode=exist_ok", _ONE, statuses=(200, 400)),
     post(T + "count_rows/", _COUNT, 6),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A table that may exist and does not is created.",
     post(N + "create/?mode=exist_ok", _ONE),
     post(N + "count_rows/", _COUNT, 1),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A table is overwritten if that is asked for.",
     post(T + "create/?mode=overwrite", _ONE),
     post(T + "count_rows/", _COUNT, 1),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A table is overwritten by one of another schema.",
     post(T + "create/?mode=overwrite", pa.table({"other": ["a"]})),
     post(T + "describe/", None, {"schema": {"fields": [{"name": "other"}]}}),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "The answer to a creation announces a version of the protocol.",
     post(N + "create/?mode=create", _ONE, answered={"phalanx-version": kind(str)}),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A table in a namespace that is missing is refused.",
     refused("/v1/table/{m}$t/create/?mode=create", _ONE, statuses=(400, 404)),
 )
-lines(
-    "Connection.create_table",
+_create_table(
     "A stream that is torn creates nothing.",
     refused(N + "create/?mode=create", small().schema.serialize().to_pybytes()[:40], statuses=(400,)),
     missing(N + "describe/"),
 )
 
-lines(
-    "Connection.open_table",
+_open_table = lines.about("Connection.open_table")
+_open_table(
     "A request without a body is answered by version, schema and features.",
     post(
         R + "describe/",
@@ -150,9 +138,8 @@ lines(
         answered={"phalanx-version": kind(str)},
     ),
 )
-lines("Connection.open_table", "A table that is missing is told by 404.", missing(N + "describe/"))
-lines(
-    "Connection.open_table",
+_open_table("A table that is missing is told by 404.", missing(N + "describe/"))
+_open_table(
     "A version and a branch of a table are opened.",
     post(T + "branches/create/", {"name": "dev"}),
     post(T + "describe/", {"version": 1, "branch": "dev"}, {"version": 1}),
@@ -164,62 +151,52 @@ lines(
     post(T + "delete/", {"predicate": "id = 0"}),
     post(T + "describe/", {"version": None}, {"version": 2}, answered={"x-lancedb-version": "2"}),
 )
-lines(
-    "Table.checkout",
+_checkout = lines.about("Table.checkout")
+_checkout(
     "A version that is named is described.",
     post(T + "delete/", {"predicate": "id = 0"}),
     post(T + "describe/", {"version": 1}, {"version": 1}),
 )
-lines("Table.checkout", "A version that is missing is told by 404.", missing(T + "describe/", {"version": 43}))
+_checkout("A version that is missing is told by 404.", missing(T + "describe/", {"version": 43}))
 lines(
     "Table.uri",
     "A description has the location of the table.",
     post(R + "describe/", {"version": None}, {"location": Where("a location", lambda found: len(found) > 1)}),
 )
 
-lines(
-    "Connection.drop_table",
+_drop_table = lines.about("Connection.drop_table")
+_drop_table(
     "A table is dropped by a request without a body.",
     post(N + "create/?mode=create", _ONE),
     post(N + "drop/"),
     missing(N + "describe/"),
 )
-lines(
-    "Connection.drop_table",
-    "A table that is missing is dropped, or told by 404.",
-    post(N + "drop/", statuses=(200, 404)),
-)
-lines(
-    "Connection.rename_table",
+_drop_table("A table that is missing is dropped, or told by 404.", post(N + "drop/", statuses=(200, 404)))
+_rename_table = lines.about("Connection.rename_table")
+_rename_table(
     "A table gets a new name.",
     post(T + "rename/", {"new_table_name": "{n}"}),
     post(N + "count_rows/", _COUNT, 6),
     missing(T + "describe/"),
 )
-lines(
-    "Connection.rename_table",
+_rename_table(
     "A table moves into a namespace.",
     post("/v1/namespace/{m}/create", {}, statuses=(200, 204)),
     post(T + "rename/", {"new_table_name": "{n}", "new_namespace": ["{m}"]}),
     post("/v1/table/{m}${n}/count_rows/", _COUNT, 6),
     missing(N + "describe/"),
 )
-lines(
-    "Connection.rename_table",
+_rename_table(
     "A name that a table has is refused.",
     post(N + "create/?mode=create", _ONE),
     refused(T + "rename/", {"new_table_name": "{n}"}, statuses=(400, 409)),
     post(T + "count_rows/", _COUNT, 6),
     post(N + "count_rows/", _COUNT, 1),
 )
-lines(
-    "Connection.rename_table",
-    "A table that is missing is told by 404.",
-    missing(N + "rename/", {"new_table_name": "{m}"}),
-)
+_rename_table("A table that is missing is told by 404.", missing(N + "rename/", {"new_table_name": "{m}"}))
 
-lines(
-    "Table.stats",
+_stats = lines.about("Table.stats")
+_stats(
     "Statistics count rows, bytes, indices and fragments.",
     post(
         T + "stats/",
@@ -236,22 +213,21 @@ lines(
         },
     ),
 )
-lines(
-    "Table.stats",
+_stats(
     "Statistics of a branch are those of the branch.",
     post(T + "branches/create/", {"name": "dev"}),
     post(T + "insert/?branch=dev", _ONE),
     post(T + "stats/", {"branch": "dev"}, {"num_rows": 7}),
     post(T + "stats/", None, {"num_rows": 6}),
 )
-lines("Table.stats", "Statistics of a table that is missing are told by 404.", missing(N + "stats/"))
+_stats("Statistics of a table that is missing are told by 404.", missing(N + "stats/"))
 
 copies = LineList("clones", Promise.OBJECTS)
 _SOURCE: Final = post(T + "describe/", None, {"location": Keep("source")})
 _CLONE: Final = {"source_location": "{source}", "is_shallow": True}
 
-copies(
-    "Connection.clone_table",
+_clone_table = copies.about("Connection.clone_table")
+_clone_table(
     "A table is cloned by its location.",
     _SOURCE,
     post(N + "clone", _CLONE),
@@ -259,16 +235,14 @@ copies(
     post(N + "insert/", _ONE),
     post(T + "count_rows/", _COUNT, 6),
 )
-copies(
-    "Connection.clone_table",
+_clone_table(
     "A version of a table is cloned.",
     _SOURCE,
     post(T + "delete/", {"predicate": "id = 0"}),
     post(N + "clone", {**_CLONE, "source_version": 1}),
     post(N + "count_rows/", _COUNT, 6),
 )
-copies(
-    "Connection.clone_table",
+_clone_table(
     "A tag of a table is cloned.",
     _SOURCE,
     post(T + "tags/create/", {"tag": "v1", "version": 1}),
@@ -276,22 +250,19 @@ copies(
     post(N + "clone", {**_CLONE, "source_tag": "v1"}),
     post(N + "count_rows/", _COUNT, 6),
 )
-copies(
-    "Connection.clone_table",
+_clone_table(
     "A table is cloned into a namespace.",
     _SOURCE,
     post("/v1/namespace/{m}/create", {}, statuses=(200, 204)),
     post("/v1/table/{m}${n}/clone", _CLONE),
     post("/v1/table/{m}${n}/count_rows/", _COUNT, 6),
 )
-copies(
-    "Connection.clone_table",
+_clone_table(
     "A location that is no table of the catalog is refused, and nothing is created.",
     refused(N + "clone", {"source_location": "file:///nowhere/at/all", "is_shallow": True}, statuses=(400, 403, 404)),
     missing(N + "describe/"),
 )
-copies(
-    "Connection.clone_table",
+_clone_table(
     "A clone of the files is made or refused.",
     _SOURCE,
     post(N + "clone", {**_CLONE, "is_shallow": False}, refusal="is_shallow"),

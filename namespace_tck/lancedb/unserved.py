@@ -19,8 +19,8 @@ _PART: Final = "insert/?upload_id={upload}&upload_part_id="
 _COMPLETE: Final = T + "multipart_write/complete?upload_id={upload}"
 _ABORT: Final = T + "multipart_write/abort?upload_id={upload}"
 _SIX: Final = post(T + "count_rows/", _COUNT, 6)
-parallel(
-    "Table.add",
+_add = parallel.about("Table.add")
+_add(
     "Parts are one version, and nothing before that.",
     _BEGIN,
     post(T + _PART + "a", small(100, 2)),
@@ -29,8 +29,7 @@ parallel(
     post(_COMPLETE, None, {"version": 2}),
     post(T + "count_rows/", _COUNT, 11),
 )
-parallel(
-    "Table.add",
+_add(
     "Parts of a write that is given up are never rows.",
     _BEGIN,
     post(T + _PART + "a", small(100, 2)),
@@ -39,16 +38,14 @@ parallel(
     refused(_COMPLETE, statuses=(400, 404, 409, 410)),
     _SIX,
 )
-parallel(
-    "Table.add",
+_add(
     "A part that comes after its write was given up is refused.",
     _BEGIN,
     post(_ABORT),
     refused(T + _PART + "a", small(100, 2), statuses=(400, 404, 410)),
     _SIX,
 )
-parallel(
-    "Table.add",
+_add(
     "A completion that comes again under its request id is made once.",
     _BEGIN,
     post(T + _PART + "a", small(100, 2)),
@@ -56,8 +53,7 @@ parallel(
     post(_COMPLETE, None, {"version": 2}, headers={"x-request-id": "c-{t}"}),
     post(T + "count_rows/", _COUNT, 8),
 )
-parallel(
-    "Table.add",
+_add(
     "Parts that replace all rows replace them once.",
     _BEGIN,
     post(T + _PART + "a&mode=overwrite", small(100, 2)),
@@ -66,8 +62,7 @@ parallel(
     post(_COMPLETE, None, {"version": 2}),
     post(T + "count_rows/", _COUNT, 5),
 )
-parallel(
-    "Table.add",
+_add(
     "Parts are added to a branch.",
     post(T + "branches/create/", {"name": "dev"}),
     post(T + "multipart_write/create?branch=dev", None, {"upload_id": Keep("upload")}),
@@ -76,21 +71,19 @@ parallel(
     post(T + "count_rows/", {**_COUNT, "branch": "dev"}, 8),
     _SIX,
 )
-parallel(
-    "Table.add",
+_add(
     "A part of a write that was never begun is refused.",
     refused(T + "insert/?upload_id=none&upload_part_id=a", small(100, 2), statuses=(400, 404)),
     _SIX,
 )
-parallel(
-    "Table.add",
+_add(
     "A part of another table is refused.",
     _BEGIN,
     post(N + "create/?mode=create", small()),
     refused(N + _PART + "a", small(100, 2), statuses=(400, 403, 404)),
     post(N + "count_rows/", _COUNT, 6),
 )
-parallel("Table.add", "A write to a table that is missing is told by 404.", missing(N + "multipart_write/create"))
+_add("A write to a table that is missing is told by 404.", missing(N + "multipart_write/create"))
 
 blobs = LineList("blobs", Promise.ROWS, since="0.5.0")
 _VALUES: Final = (b"alpha", None, b"gamma", b"")
@@ -129,35 +122,31 @@ blobs(
         },
     ),
 )
-blobs(
-    "Table.fetch_blobs",
+_fetch_blobs = blobs.about("Table.fetch_blobs")
+_fetch_blobs(
     "Blobs are a column in the order of the row ids, nulls kept.",
     _MADE,
     post(_FETCH, _ask(2, 1, 0, 2), Rows(columns=["b"], values={"b": [b"gamma", None, b"alpha", b"gamma"]})),
 )
-blobs(
-    "Table.fetch_blobs",
+_fetch_blobs(
     "Blobs of a version are answered.",
     _MADE,
     post(N + "delete/", {"predicate": "id = 0"}),
     post(_FETCH, _ask(0, version=1), Rows(values={"b": [b"alpha"]})),
 )
-blobs(
-    "Table.fetch_blobs",
+_fetch_blobs(
     "Blobs of a branch are answered.",
     _MADE,
     post(N + "branches/create/", {"name": "dev"}),
     post(_FETCH, _ask(0, branch="dev"), Rows(values={"b": [b"alpha"]})),
 )
-blobs(
-    "Table.fetch_blobs",
+_fetch_blobs(
     "A column that is missing or has no blobs is refused.",
     _MADE,
     refused(_FETCH, _ask(0, column="nope")),
     refused(_FETCH, _ask(0, column="id")),
 )
-blobs(
-    "Table.fetch_blobs",
+_fetch_blobs(
     "More row ids than one request may have are refused by a text that clients know.",
     _MADE,
     refused(
@@ -167,26 +156,24 @@ blobs(
         statuses=(400,),
     ),
 )
-blobs(
-    "Table.fetch_blob_files",
+_fetch_blob_files = blobs.about("Table.fetch_blob_files")
+_fetch_blob_files(
     "A byte of a blob comes with its size and version.",
     _MADE,
     _ranged(0, "bytes=0-0", b"a", 206, **{"content-range": "bytes 0-0/5", "x-lancedb-version": "1"}),
 )
-blobs(
-    "Table.fetch_blob_files",
+_fetch_blob_files(
     "The rest of a blob is read from a place on.",
     _MADE,
     _ranged(2, "bytes=1-", b"amma", 206, **{"content-range": "bytes 1-4/5"}),
 )
-blobs("Table.fetch_blob_files", "A null is told by 204.", _MADE, _ranged(1, "bytes=0-0", ANY, 204))
-blobs(
-    "Table.fetch_blob_files",
+_fetch_blob_files("A null is told by 204.", _MADE, _ranged(1, "bytes=0-0", ANY, 204))
+_fetch_blob_files(
     "An empty blob is told by 416, and by its size.",
     _MADE,
     _ranged(3, "bytes=0-0", ANY, 416, **{"content-range": "bytes */0"}),
 )
-blobs("Table.fetch_blobs", "A table that is missing is told by 404.", missing(N + "fetch_blobs/", _ask(0)))
+_fetch_blobs("A table that is missing is told by 404.", missing(N + "fetch_blobs/", _ask(0)))
 
 logs = LineList("logs", Promise.AVAILABILITY)
 _SPEC: Final = {"maintained_indexes": ["id_idx"], "writer_config_defaults": {"max_memtable_rows": "1000"}}
@@ -299,6 +286,7 @@ kinds("Table.function_errors", "Errors of functions are listed.", post(T + "erro
 
 hostile = LineList("hostile requests", Promise.HOSTILE)
 _JSON: Final = {"content-type": "application/json"}
+_any = hostile.about("any")
 for _name, _body in (
     ("no JSON", b"{"),
     ("a list", b"[]"),
@@ -306,8 +294,7 @@ for _name, _body in (
     ("no UTF-8", b'{"predicate":"\xff"}'),
     ("a nest of a thousand lists", b'{"predicate":' + b"[" * 1000 + b"]" * 1000 + b"}"),
 ):
-    hostile(
-        "any",
+    _any(
         f"A body that is {_name} is refused once, and changes nothing.",
         *(
             refused(T + verb, _body, statuses=(400, 413, 415, 422), headers=_JSON)
@@ -315,20 +302,17 @@ for _name, _body in (
         ),
         _SIX,
     )
-hostile(
-    "any",
+_any(
     "A field that the protocol does not have is refused by its name.",
     refused(T + "count_rows/", {"nonsense": 1}, Where("its name", lambda found: "nonsense" in str(found))),
     refused(T + "delete/", {"predicate": "true", "nonsense": 1}),
     _SIX,
 )
-hostile(
-    "any",
+_any(
     "A route that the protocol does not have is no missing table.",
     refused(T + "nothing_like_this/", {}, statuses=(400, 405, 406, 501)),
 )
-hostile(
-    "any",
+_any(
     "A field of the wrong type is refused, and changes nothing.",
     refused(T + "delete/", {"predicate": 1}),
     refused(T + "update/", {"predicate": "true", "updates": "x"}),
