@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from namespace_tck.operations import BY_NAME
 
 Run = Callable[[Any], None]
 """What proves a promise in the surroundings of one check, which are those of its dialect."""
+
+PagedRun = Callable[[int, Any], None]
+"""As `Run`, with the size of a page before the surroundings."""
 
 
 class Promise(StrEnum):
@@ -92,6 +96,13 @@ class CheckList:
         if not statement.endswith("."):
             raise ValueError(f"{operation}.{name}: expected a sentence as its docstring, found {statement!r}")
         self._checks.append(Check(operation, name, promise, source, statement, run))
+
+    def define_pages(self, operation: str, item: str, sizes: Iterable[int], statement: str, run: PagedRun) -> None:
+        """Add a check for each size of a page, which stands for `{}` in the statement and is given to `run`."""
+        source = f"{BY_NAME[operation].success.replace('Response', 'Request')}.page_token"
+        for size in sizes:
+            name = f"pages_of_{size}_hold_every_{item}_once"
+            self.define(operation, name, Promise.PAGING, source, statement.format(size), partial(run, size))
 
 
 def select(checks: Iterable[Check], patterns: Iterable[str]) -> list[Check]:

@@ -108,9 +108,9 @@ class Trial:
         return sorted(self.call(operation, of, **query).ok()[key])
 
     def pages(self, operation: str, of: Sequence[str], key: str, **query: object) -> list[list[Any]]:
-        """Every page of a list operation. Raises `CheckFailed` when the pages do not end."""
+        """Every page of a list operation, or those from a `page_token` on. Raises `CheckFailed` if they do not end."""
         pages: list[list[Any]] = []
-        token: str | None = None
+        token = query.pop("page_token", None)
         for _ in range(200):
             page = self.call(operation, of, page_token=token, **query).ok()
             pages.append(list(page[key]))
@@ -118,6 +118,15 @@ class Trial:
             if not token:
                 return pages
         raise self.failure("the pages do not end: 200 were answered")
+
+    def listed(
+        self, operation: str, of: Sequence[str], key: str, *, after: Mapping[str, Any] | None = None, **query: object
+    ) -> list[Any]:
+        """The entries of all pages, or of those that follow the page `after`. Raises `CheckFailed` as `pages`."""
+        token = None if after is None else after.get("page_token")
+        if after is not None and not token:
+            return []
+        return [entry for page in self.pages(operation, of, key, page_token=token, **query) for entry in page]
 
     def together(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """The results of jobs that begin at the same time, each in a thread of its own."""

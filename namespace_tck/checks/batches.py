@@ -240,5 +240,5 @@ def commits_a_large_batch(t: Trial) -> None:
     """A batch of two hundred declarations is committed as a whole."""
     names = [f"t{number:03}" for number in range(200)]
     _commit(t, *(_declare(t.id(name)) for name in names)).ok()
-    pages = t.pages("list_tables", t.space, "tables")
-    t.equal(sorted(name for page in pages for name in page), names, "tables")
+    listed = t.listed("list_tables", t.space, "tables")
+    t.equal(sorted(listed), names, "tables")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
 from namespace_tck.registry import CheckList, Promise
@@ -145,15 +144,8 @@ def _every_branch_once(size: int, t: Trial) -> None:
     t.equal(sorted(name for page in pages for name in page), ["a", "b", "c", "d"], "the branches of all pages")
 
 
-for _size in (1, 2, 4):
-    checks.define(
-        "list_table_branches",
-        f"pages_of_{_size}_hold_every_branch_once",
-        Promise.PAGING,
-        "ListTableBranchesRequest.page_token",
-        f"Pages of {_size} among four branches hold at most so many, and every branch once.",
-        partial(_every_branch_once, _size),
-    )
+_EVERY = "Pages of {} among four branches hold at most so many, and every branch once."
+checks.define_pages("list_table_branches", "branch", (1, 2, 4), _EVERY, _every_branch_once)
 
 
 @checks("delete_table_branch", Promise.BRANCHES, "DeleteTableBranch")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.trial import Trial
@@ -72,8 +72,8 @@ def pages_of_tables_with_data_are_complete(t: Trial) -> None:
     t.table("b")
     t.declared("c")
     t.table("d")
-    pages = t.pages("list_tables", t.space, "tables", include_declared=False, limit=1)
-    t.equal(sorted(name for page in pages for name in page), ["b", "d"], "the names of all pages")
+    listed = t.listed("list_tables", t.space, "tables", include_declared=False, limit=1)
+    t.equal(sorted(listed), ["b", "d"], "the names of all pages")
 
 
 @checks("list_tables", Promise.PAGING, "ListTablesRequest.limit")
@@ -94,19 +94,12 @@ def the_last_page_of_tables_has_no_token(t: Trial) -> None:
 
 def _every_name_once(size: int, t: Trial) -> None:
     names = _seven(t)
-    pages = t.pages("list_tables", t.space, "tables", limit=size)
-    t.equal(sorted(name for page in pages for name in page), names, f"the names of all pages of {size}")
+    listed = t.listed("list_tables", t.space, "tables", limit=size)
+    t.equal(sorted(listed), names, f"the names of all pages of {size}")
 
 
-for _size in (1, 2, 3, 6, 7, 8):
-    checks.define(
-        "list_tables",
-        f"pages_of_{_size}_hold_every_table_once",
-        Promise.PAGING,
-        "ListTablesRequest.page_token",
-        f"Pages of {_size} among {_COUNT} tables hold every name once.",
-        partial(_every_name_once, _size),
-    )
+_EVERY = f"Pages of {{}} among {_COUNT} tables hold every name once."
+checks.define_pages("list_tables", "table", (1, 2, 3, 6, 7, 8), _EVERY, _every_name_once)
 
 
 @checks("list_tables", Promise.PAGING, "ListTablesRequest.limit")
@@ -133,12 +126,7 @@ def a_token_outlives_the_removal_of_tables(t: Trial) -> None:
     first = t.call("list_tables", t.space, limit=3).ok()
     for name in first["tables"]:
         t.call("deregister_table", t.id(name), {}).ok()
-    rest: list[str] = []
-    token = first.get("page_token")
-    while token and len(rest) <= _COUNT:
-        page = t.call("list_tables", t.space, limit=3, page_token=token).ok()
-        rest += page["tables"]
-        token = page.get("page_token")
+    rest = t.listed("list_tables", t.space, "tables", after=first, limit=3)
     t.equal(sorted([*first["tables"], *rest]), names, "the names of all pages")
 
 
@@ -168,7 +156,7 @@ def lists_tables_of_all_namespaces(t: Trial) -> None:
     t.declared()
     deep = t.namespace()
     t.call("declare_table", [*deep, "u"], {}).ok()
-    listed = _own(t, 1000)
+    listed = _own(t, limit=1000)
     t.equal(listed, sorted(["$".join(t.id("n", "u")), "$".join(t.id("t"))]), "tables of the kit")
 
 
@@ -176,14 +164,14 @@ def lists_tables_of_all_namespaces(t: Trial) -> None:
 def pages_of_all_tables_hold_every_table_once(t: Trial) -> None:
     """Pages of two hold every table of every namespace once."""
     names = _seven(t)
-    t.equal(_own(t, 2), ["$".join(t.id(name)) for name in names], "tables of the kit")
+    t.equal(_own(t, limit=2), ["$".join(t.id(name)) for name in names], "tables of the kit")
 
 
 @checks("list_all_tables", Promise.OBJECTS, "ListAllTables")
 def lists_identifiers_with_the_given_delimiter(t: Trial) -> None:
     """With the parameter delimiter the full identifiers are joined with it."""
     made = t.declared()
-    listed = [name for page in t.pages("list_all_tables", [], "tables", delimiter="::") for name in page]
+    listed = t.listed("list_all_tables", [], "tables", delimiter="::")
     t.expect("::".join(made) in listed, f"expected {'::'.join(made)} among the tables")
 
 
@@ -192,9 +180,7 @@ def leaves_out_declared_tables_of_all(t: Trial) -> None:
     """With include_declared false, tables that are only declared are not among all tables."""
     t.declared("only_declared")
     t.table("with_data")
-    listed = t.pages("list_all_tables", [], "tables", include_declared=False)
-    own = [name for page in listed for name in page if name.startswith("$".join(t.space))]
-    t.equal(own, ["$".join(t.id("with_data"))], "tables of the kit")
+    t.equal(_own(t, include_declared=False), ["$".join(t.id("with_data"))], "tables of the kit")
 
 
 @checks("list_all_tables", Promise.OBJECTS, "ListAllTables")
@@ -203,11 +189,10 @@ def removed_tables_are_not_among_all(t: Trial) -> None:
     made, other = t.declared(), t.declared("u")
     t.call("deregister_table", made, {}).ok()
     t.call("drop_table", other).ok()
-    t.equal(_own(t, 1000), [], "tables of the kit")
+    t.equal(_own(t, limit=1000), [], "tables of the kit")
 
 
-def _own(t: Trial, limit: int) -> list[str]:
+def _own(t: Trial, **query: Any) -> list[str]:
     """The tables of this check among all tables, sorted."""
     prefix = "$".join(t.space) + "$"
-    pages = t.pages("list_all_tables", [], "tables", limit=limit)
-    return sorted(name for page in pages for name in page if name.startswith(prefix))
+    return sorted(name for name in t.listed("list_all_tables", [], "tables", **query) if name.startswith(prefix))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.trial import Trial
 
@@ -51,7 +49,7 @@ def lists_no_tables(t: Trial) -> None:
 @checks("list_namespaces", Promise.OBJECTS, "ListNamespaces")
 def lists_the_root(t: Trial) -> None:
     """The children of the root are listed under the delimiter alone."""
-    listed = [name for page in t.pages("list_namespaces", [], "namespaces") for name in page]
+    listed = t.listed("list_namespaces", [], "namespaces")
     t.expect(t.session.root[0] in listed, "the namespace of the kit is not among the children of the root")
 
 
@@ -88,19 +86,12 @@ def the_last_page_has_no_token(t: Trial) -> None:
 
 def _every_name_once(size: int, t: Trial) -> None:
     names = _seven(t)
-    pages = t.pages("list_namespaces", t.space, "namespaces", limit=size)
-    t.equal(sorted(name for page in pages for name in page), names, f"the names of all pages of {size}")
+    listed = t.listed("list_namespaces", t.space, "namespaces", limit=size)
+    t.equal(sorted(listed), names, f"the names of all pages of {size}")
 
 
-for _size in (1, 2, 3, 6, 7, 8):
-    checks.define(
-        "list_namespaces",
-        f"pages_of_{_size}_hold_every_name_once",
-        Promise.PAGING,
-        "ListNamespacesRequest.page_token",
-        f"Pages of {_size} among {_COUNT} namespaces hold every name once.",
-        partial(_every_name_once, _size),
-    )
+_EVERY = f"Pages of {{}} among {_COUNT} namespaces hold every name once."
+checks.define_pages("list_namespaces", "name", (1, 2, 3, 6, 7, 8), _EVERY, _every_name_once)
 
 
 @checks("list_namespaces", Promise.PAGING, "ListNamespacesRequest.limit")
@@ -127,12 +118,7 @@ def a_token_outlives_the_removal_of_names(t: Trial) -> None:
     first = t.call("list_namespaces", t.space, limit=3).ok()
     for name in first["namespaces"]:
         t.call("drop_namespace", t.id(name), {}).ok()
-    rest: list[str] = []
-    token = first.get("page_token")
-    while token and len(rest) <= _COUNT:
-        page = t.call("list_namespaces", t.space, limit=3, page_token=token).ok()
-        rest += page["namespaces"]
-        token = page.get("page_token")
+    rest = t.listed("list_namespaces", t.space, "namespaces", after=first, limit=3)
     t.equal(sorted([*first["namespaces"], *rest]), names, "the names of all pages")
 
 
@@ -143,11 +129,6 @@ def a_token_outlives_the_creation_of_names(t: Trial) -> None:
     first = t.call("list_namespaces", t.space, limit=2).ok()
     t.namespace("a_new")
     t.namespace("z_new")
-    rest: list[str] = []
-    token = first.get("page_token")
-    while token and len(rest) <= _COUNT + 2:
-        page = t.call("list_namespaces", t.space, limit=2, page_token=token).ok()
-        rest += page["namespaces"]
-        token = page.get("page_token")
+    rest = t.listed("list_namespaces", t.space, "namespaces", after=first, limit=2)
     listed = [name for name in (*first["namespaces"], *rest) if name in names]
     t.equal(sorted(listed), names, "the names that existed all the time")

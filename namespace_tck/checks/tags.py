@@ -160,15 +160,8 @@ def _every_tag_once(size: int, t: Trial) -> None:
     t.equal(sorted(name for page in pages for name in page), ["a", "b", "c", "d", "e"], "the tags of all pages")
 
 
-for _size in (1, 2, 5):
-    checks.define(
-        "list_table_tags",
-        f"pages_of_{_size}_hold_every_tag_once",
-        Promise.PAGING,
-        "ListTableTagsRequest.page_token",
-        f"Pages of {_size} among five tags hold at most so many, and every tag once.",
-        partial(_every_tag_once, _size),
-    )
+_EVERY = "Pages of {} among five tags hold at most so many, and every tag once."
+checks.define_pages("list_table_tags", "tag", (1, 2, 5), _EVERY, _every_tag_once)
 
 
 @checks("list_table_tags", Promise.PAGING, "ListTableTagsRequest.page_token")
@@ -178,10 +171,5 @@ def a_token_outlives_the_removal_of_a_tag(t: Trial) -> None:
     first = t.call("list_table_tags", made, limit=2).ok()
     for name in first["tags"]:
         t.call("delete_table_tag", made, {"tag": name}).ok()
-    rest: list[str] = []
-    token = first.get("page_token")
-    while token and len(rest) < 5:
-        page = t.call("list_table_tags", made, limit=2, page_token=token).ok()
-        rest += page["tags"]
-        token = page.get("page_token")
+    rest = t.listed("list_table_tags", made, "tags", after=first, limit=2)
     t.equal(sorted([*first["tags"], *rest]), ["a", "b", "c", "d", "e"], "the tags of all pages")
