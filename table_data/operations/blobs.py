@@ -15,7 +15,6 @@ import pyarrow as pa
 from lance_core.format.blobs import is_blob
 from lance_core.proto import lance_table_pb2 as pb
 from table_data.errors import ColumnNotFound, InvalidCall
-from table_data.operations.kinds import Reads
 from table_data.requests.field_paths import parse_path
 from table_data.requests.found_blobs import FoundBlob
 
@@ -188,6 +187,3 @@ def _opened(dataset: lance.LanceDataset, column: str, row_id: int) -> Any:
             handles.popitem(last=False)
     handles.move_to_end(key)
     return handle
-
-
-READS: Reads = {"locate_blobs": locate_blobs, "read_blobs": read_blobs, "read_blob": read_blob}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Result, TableState
-from table_data.operations.kinds import ChangeKind, Changes
 from table_data.staging.branch_changes import NOT_IMPLEMENTED, PICKED, compare_branch, stage_branch
 from table_data.table_changes import TableChanges
 
@@ -37,6 +36,3 @@ def cherry_pick(changes: TableChanges, request: PickOfBranch, _rows: ArrowBody |
         guard = "another version may take the same branch"
         changes.take(call, stage_branch(found), message=None, guard=guard, properties={PICKED: found.mark})
     return {"status": "cherry_picked" if changes.steps else "ready", "diff": diff, "preview": found.preview()}
-
-
-CHANGES: Changes = {"cherry_pick_table_branch": ChangeKind(cherry_pick, repeatable=True)}

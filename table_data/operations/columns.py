@@ -12,7 +12,6 @@ from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Result
 from table_data.errors import InvalidCall, NotSupported
-from table_data.operations.kinds import ChangeKind, Changes
 from table_data.requests.arrow_types import arrow_type
 from table_data.requests.schema_paths import field_at
 from table_data.staging import Alteration
@@ -104,10 +103,3 @@ def _expression(entry: Mapping[str, Any]) -> str:
     if isinstance(expression, str):
         return expression
     raise InvalidCall(f"column {entry['name'][:80]!r}: expected an expression, found none")
-
-
-CHANGES: Changes = {
-    "alter_table_add_columns": ChangeKind(alter_table_add_columns, repeatable=True, independent=True),
-    "alter_table_alter_columns": ChangeKind(alter_table_alter_columns, repeatable=True, independent=True),
-    "alter_table_drop_columns": ChangeKind(alter_table_drop_columns, repeatable=True, independent=True),
-}

@@ -8,7 +8,6 @@ from lance_core.transaction import operations
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import ChangeKind, Changes
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
@@ -52,10 +51,3 @@ def optimize_indices(changes: TableChanges, request: OptimizeIndices, _rows: Arr
         "added_segments": 0 if made is None else len(made.new),
         "removed_segments": 0 if made is None else len(made.removed),
     }
-
-
-CHANGES: Changes = {
-    "reserve_fragments": ChangeKind(reserve_fragments, repeatable=True, independent=True),
-    "compact_table": ChangeKind(compact_table, repeatable=False),
-    "optimize_indices": ChangeKind(optimize_indices, repeatable=False),
-}

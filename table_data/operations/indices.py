@@ -10,7 +10,6 @@ from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json, Result
 from table_data.errors import IndexNotFound, InvalidCall
-from table_data.operations.kinds import ChangeKind, Changes, Reads
 from table_data.pylance_errors import plain_text
 from table_data.requests.schema_paths import canonical_path, field_at
 from table_data.staging.index_parameters import FIELDS, SCALAR, index_arguments, index_type_of
@@ -120,14 +119,3 @@ def _content(index: Any, rows: int) -> Result:
         "index_details": json.dumps(index.details),
     }
     return {name: value for name, value in content.items() if value is not None}
-
-
-CHANGES: Changes = {
-    "create_table_index": ChangeKind(create_table_index, repeatable=True, independent=True),
-    "create_table_scalar_index": ChangeKind(create_table_scalar_index, repeatable=True, independent=True),
-    "drop_table_index": ChangeKind(drop_table_index, repeatable=True, independent=True),
-}
-READS: Reads = {
-    "list_table_indices": list_table_indices,
-    "describe_table_index_stats": describe_table_index_stats,
-}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lance_core.transaction.operations import MapUpdate, UpdateConfig
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Result
-from table_data.operations.kinds import ChangeKind, Changes
 from table_data.requests.schema_paths import canonical_path, field_at
 from table_data.table_changes import TableChanges
 
@@ -58,10 +57,3 @@ def restore_table(changes: TableChanges, request: RestoreTable, _rows: ArrowBody
 
 def _text(value: bytes) -> str:
     return value.decode(errors="replace")
-
-
-CHANGES: Changes = {
-    "update_table_schema_metadata": ChangeKind(update_table_schema_metadata, repeatable=True, independent=True),
-    "update_field_metadata": ChangeKind(update_field_metadata, repeatable=True, independent=True),
-    "restore_table": ChangeKind(restore_table, repeatable=True, independent=True),
-}

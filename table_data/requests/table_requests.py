@@ -27,14 +27,16 @@ RowId = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 Positive = Annotated[StrictInt, Field(ge=1)]
 Real = StrictFloat | StrictInt
 Texts = dict[StrictStr, StrictStr]
-_ONLY_THESE: Final = ConfigDict(extra="forbid")
-"""An ignored field loses what it asks for."""
 
 
-class TableRequest(TypedDict, total=False):
+class _Strict(TypedDict):
+    """Fields that a type does not name are refused: an ignored field loses what it asks for."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+
+class TableRequest(_Strict, total=False):
     """Fields of every request. A `timeout` bounds the tries of a change."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     id: list[StrictStr] | None
     branch: StrictStr | None
@@ -62,19 +64,15 @@ class Insert(TableRequest, total=False):
     mode: StrictStr | None
 
 
-class BeginMultipartWrite(TypedDict, total=False):
+class BeginMultipartWrite(_Strict, total=False):
     """The table that rows are uploaded for in parts, and the branch."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     id: list[StrictStr] | None
     branch: StrictStr | None
 
 
-class AbortMultipartWrite(TypedDict, total=False):
+class AbortMultipartWrite(_Strict, total=False):
     """The upload that is given up."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     id: list[StrictStr] | None
     upload_id: Required[StrictStr]
@@ -113,10 +111,8 @@ class DeleteRows(TableRequest):
     predicate: StrictStr
 
 
-class AddColumn(TypedDict, total=False):
+class AddColumn(_Strict, total=False):
     """A new column. `computed` and `virtual_column` are refused by name."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     name: Required[StrictStr]
     expression: StrictStr | None
@@ -131,10 +127,8 @@ class AddColumns(TableRequest, total=False):
     arrow_schema: StrictStr | None
 
 
-class AlterColumn(TypedDict, total=False):
+class AlterColumn(_Strict, total=False):
     """A change of a column. `virtual_column` is refused by name."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     path: Required[Name]
     data_type: StrictStr | dict[StrictStr, object] | None
@@ -161,10 +155,8 @@ class SchemaMetadata(TableRequest, total=False):
     metadata: Texts | None
 
 
-class FieldMetadataEntry(TypedDict, total=False):
+class FieldMetadataEntry(_Strict, total=False):
     """New metadata of a field; a key is removed by null."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     path: Required[Name]
     metadata: Required[dict[StrictStr, StrictStr | None]]
@@ -249,10 +241,8 @@ class CountRows(ReadRequest, total=False):
     predicate: StrictStr | None
 
 
-class MatchQuery(TypedDict, total=False):
+class MatchQuery(_Strict, total=False):
     """Rows with words."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     terms: Required[StrictStr]
     column: Name | None
@@ -263,48 +253,38 @@ class MatchQuery(TypedDict, total=False):
     prefix_length: Count | None
 
 
-class PhraseQuery(TypedDict, total=False):
+class PhraseQuery(_Strict, total=False):
     """Rows with words one after another."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     terms: Required[StrictStr]
     column: Name | None
     slop: Count | None
 
 
-class BoostQuery(TypedDict, total=False):
+class BoostQuery(_Strict, total=False):
     """Rows that one query finds; those that another finds, too, count less."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     positive: Required[TextQuery]
     negative: Required[TextQuery]
     negative_boost: Real | None
 
 
-class MultiMatchQuery(TypedDict):
+class MultiMatchQuery(_Strict):
     """The best of several matches."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     match_queries: list[MatchQuery]
 
 
-class BooleanQuery(TypedDict):
+class BooleanQuery(_Strict):
     """Queries of which all must, must not or should find a row."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     must: list[TextQuery]
     must_not: list[TextQuery]
     should: list[TextQuery]
 
 
-class TextQuery(TypedDict, total=False):
+class TextQuery(_Strict, total=False):
     """One of these."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     match: MatchQuery | None
     phrase: PhraseQuery | None
@@ -313,54 +293,42 @@ class TextQuery(TypedDict, total=False):
     boolean: BooleanQuery | None
 
 
-class StringQuery(TypedDict, total=False):
+class StringQuery(_Strict, total=False):
     """Words to look for in columns."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     query: Required[StrictStr]
     columns: list[Name] | None
 
 
-class StructuredQuery(TypedDict):
+class StructuredQuery(_Strict):
     """A tree of queries."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     query: TextQuery
 
 
-class FullTextQuery(TypedDict, total=False):
+class FullTextQuery(_Strict, total=False):
     """One of these."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     string_query: StringQuery | None
     structured_query: StructuredQuery | None
 
 
-class QueryColumns(TypedDict, total=False):
+class QueryColumns(_Strict, total=False):
     """Names of columns, or expressions by name."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     column_names: list[Name] | None
     column_aliases: dict[StrictStr, Name] | None
 
 
-class QueryVector(TypedDict, total=False):
+class QueryVector(_Strict, total=False):
     """One vector, or several."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     single_vector: list[Real] | None
     multi_vector: list[list[Real]] | None
 
 
-class QueryOrder(TypedDict, total=False):
+class QueryOrder(_Strict, total=False):
     """A column by which rows are ordered."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     column_name: Required[Name]
     ascending: StrictBool | None
@@ -445,10 +413,8 @@ class Explain(ReadRequest, total=False):
     verbose: StrictBool | None
 
 
-class ReadChanges(TypedDict, total=False):
+class ReadChanges(_Strict, total=False):
     """Ours: the changes of rows after one catalog version, or that of a cursor, up to another, the newest without."""
-
-    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
 
     id: list[StrictStr] | None
     branch: StrictStr | None
