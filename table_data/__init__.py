@@ -9,8 +9,7 @@ staging           what one operation does to a version, its files written: rows,
 queries           reads of rows: scans, searches, plans
 pinned_datasets   datasets at a version that the catalog named, for readers outside of the project
 open_datasets     datasets that stay open after their use
-composition       operations on one table as the transactions of a batch
-joined_parts      the transactions of parts of rows as one
+composition       operations on one table as the transactions of a batch, and those of parts of rows as one
 batch_operations  operations of a batch about one table, and their JSON
 descriptions      operations of the engine from uncommitted results of pylance
 requests          parts of requests: expressions, paths of fields, types, the clauses of a merge

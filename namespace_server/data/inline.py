@@ -23,7 +23,7 @@ from table_data.jobs.job import Job, Staged
 from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
 
 if TYPE_CHECKING:
-    from table_data.jobs.open_tables import OpenTables
+    from table_data.jobs.reading import OpenTables
     from table_data.jobs.sessions import ChangeSession
 
 
@@ -181,6 +181,6 @@ class InlineWork:
 
     @cached_property
     def _tables(self) -> OpenTables:
-        from table_data.jobs.open_tables import OpenTables
+        from table_data.jobs.reading import OpenTables
 
         return OpenTables()

@@ -34,8 +34,8 @@ from namespace_server.data.operations import DataOperations, namespace_errors, r
 from namespace_server.data.port import TableCatalog, Tables
 from namespace_server.outcomes import before_commit
 from table_data.batch_operations import TableState, TransactionCommit
+from table_data.composition import join_parts
 from table_data.jobs.job import Staged
-from table_data.joined_parts import join_parts
 from table_data.requests.table_requests import (
     AbortMultipartWrite,
     BeginMultipartWrite,

@@ -25,8 +25,7 @@ from table_data.arrow.file import table_or_stream, write_rows
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.jobs.job import Job
-from table_data.jobs.open_tables import OpenTables, OpenVersions
-from table_data.jobs.reading import answer_read, is_stream
+from table_data.jobs.reading import OpenTables, OpenVersions, answer_read, is_stream
 from table_data.jobs.sessions import ChangeSession
 from table_data.open_datasets import OpenDatasets
 from table_data.pylance_errors import explained

@@ -12,7 +12,7 @@ from table_data.arrow.claims import RowLimits
 from table_data.batch_operations import StagedOperation, TableState, TransactionCommit
 from table_data.jobs.discarding import remove_staged_files
 from table_data.jobs.job import Job, Staged
-from table_data.jobs.open_tables import OpenVersions
+from table_data.jobs.reading import OpenVersions
 from table_data.open_datasets import OpenDatasets
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained

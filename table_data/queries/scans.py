@@ -17,6 +17,7 @@ from table_data.arrow.batch_sizes import batch_rows
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
 from table_data.queries.full_text import Matches, full_text_query
+from table_data.requests.field_paths import dotted
 
 if TYPE_CHECKING:
     import lance
@@ -171,7 +172,7 @@ def vector_columns(schema: pa.Schema) -> dict[str, bool]:
 
 
 def _vectors_below(item: pa.Field, parent: str) -> Iterator[tuple[str, bool]]:
-    path = parent + (f"`{item.name.replace('`', '``')}`" if _needs_quotes(item.name) else item.name)
+    path = parent + dotted([item.name])
     kind = _storage(item.type)
     if pa.types.is_struct(kind):
         for inner in kind:
@@ -180,10 +181,6 @@ def _vectors_below(item: pa.Field, parent: str) -> Iterator[tuple[str, bool]]:
         yield path, False
     elif pa.types.is_list(kind) and _is_vector(_storage(kind.value_type)):
         yield path, True
-
-
-def _needs_quotes(name: str) -> bool:
-    return "." in name or "`" in name
 
 
 def _is_vector(kind: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from table_data.errors import InvalidCall
 
+_QUOTED = frozenset(".`")
 _SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
@@ -29,8 +30,8 @@ def parse_path(path: str, what: str) -> tuple[str, ...]:
 
 
 def dotted(path: Iterable[str]) -> str:
-    """The name that `parse_path` takes apart: parts with dots between, those with a dot in backticks."""
-    return ".".join(f"`{part}`" if "." in part else part for part in path)
+    """The path that `parse_path` takes apart: a name with a dot or a backtick is in backticks, doubled in it."""
+    return ".".join("`{}`".format(name.replace("`", "``")) if _QUOTED.intersection(name) else name for name in path)
 
 
 def column_of(path: str, what: str) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOP_LEVEL
 from table_data.errors import ColumnNotFound
-from table_data.requests.field_paths import parse_path
+from table_data.requests.field_paths import dotted, parse_path
 
-_QUOTED = frozenset(".`")
 _LISTS = frozenset({"list", "list.struct", "large_list", "large_list.struct"})
 
 
@@ -49,8 +48,5 @@ def names_to(fields: Sequence[pb.Field], identifier: int) -> list[str]:
 
 
 def canonical_path(fields: Sequence[pb.Field], identifier: int) -> str:
-    """The path of a field: a name with a dot or a backtick is in backticks, which are doubled in it."""
-    return ".".join(
-        "`{}`".format(name.replace("`", "``")) if _QUOTED.intersection(name) else name
-        for name in names_to(fields, identifier)
-    )
+    """The path of a field, as `parse_path` takes it apart."""
+    return dotted(names_to(fields, identifier))

@@ -29,7 +29,7 @@ Real = StrictFloat | StrictInt
 Texts = dict[StrictStr, StrictStr]
 
 
-class _Strict(TypedDict):
+class _Strict(TypedDict, total=False):
     """Fields that a type does not name are refused: an ignored field loses what it asks for."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]

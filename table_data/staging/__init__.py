@@ -6,10 +6,8 @@ after a batch that names them is committed.
 
 handles     read-only datasets on published and on unpublished versions
 rows        append, create, overwrite, delete, update
-matching    the rows that an update or a deletion changes
-sql_casts   values of expressions as the types of their columns
+matching    the rows that an update or a deletion changes, values cast to the types of their columns
 overflow    arithmetic of expressions that must not wrap round
-row_sets    the rows of a version that a change replaces or deletes
 merge       upserts and other merges by key
 columns     new columns
 alterations altered and dropped columns
@@ -29,8 +27,8 @@ from table_data.staging.handles import ReadOnlyTable, expression_of, open_local,
 from table_data.staging.index_parameters import index_arguments, index_type_of
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
-from table_data.staging.row_sets import RowSet
 from table_data.staging.rows import (
+    RowSet,
     check_rows,
     data_format,
     stage_delete,

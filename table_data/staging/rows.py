@@ -9,11 +9,14 @@ from typing import Any, Final
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
+from pyroaring import BitMap
 
 from lance_core.data import decoded_rows
 from lance_core.errors import CorruptFile
+from lance_core.format.bitmaps import bitmap_of
 from lance_core.format.blobs import is_blob
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
@@ -31,7 +34,41 @@ from table_data.descriptions import new_fragments, overwrite_operation, written_
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.sql.expressions import column_expression
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
-from table_data.staging.row_sets import RowSet
+
+_OFFSET_BITS: Final = np.uint64(32)
+
+
+class RowSet:
+    """Rows by their addresses. Takes a few bits for each, where rows follow one another."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, BitMap] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows.values()))
+
+    @property
+    def by_fragment(self) -> Mapping[int, BitMap]:
+        """The offsets of the rows in their fragments, by the id of the fragment."""
+        return self._rows
+
+    def add(self, addresses: npt.NDArray[np.uint64]) -> None:
+        """Add rows. Pylance's scanner gives the rows of one fragment together, most of the time."""
+        if not len(addresses):
+            return
+        fragments = addresses >> _OFFSET_BITS
+        offsets = addresses.astype(np.uint32)
+        if fragments.min() == fragments.max():
+            self._add(int(fragments[0]), offsets)
+            return
+        for fragment in np.unique(fragments).tolist():
+            self._add(fragment, offsets[fragments == fragment])
+
+    def _add(self, fragment: int, offsets: npt.NDArray[np.uint32]) -> None:
+        found = bitmap_of(offsets)
+        known = self._rows.get(fragment)
+        self._rows[fragment] = found if known is None else known | found
+
 
 _OUTGROWN: Final = "Dictionary key bigger than the key type"
 """What pylance says of more values than the indices of a dictionary count."""

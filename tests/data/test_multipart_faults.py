@@ -23,8 +23,8 @@ from namespace_server.data.multipart import MultipartWrites, PartUnknown, Upload
 from namespace_server.data.operations import DataOperations
 from namespace_server.directory.multipart_uploads import find_ended_uploads
 from table_data.batch_operations import TransactionCommit
+from table_data.composition import join_parts
 from table_data.errors import InvalidCall
-from table_data.joined_parts import join_parts
 from tests.data.arrow import stream
 from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows

@@ -17,7 +17,7 @@ from table_data import staging
 from table_data.batch_operations import TableState, VersionIdentity
 from table_data.errors import VersionGone, WorkFailed
 from table_data.jobs.job import Job
-from table_data.jobs.open_tables import OpenVersions
+from table_data.jobs.reading import OpenVersions
 from table_data.jobs.sessions import ChangeSession
 from tests.data.pools import play_with
 

@@ -27,9 +27,9 @@ from table_data import staging
 from table_data.batch_operations import TableState, VersionIdentity
 from table_data.errors import VersionGone
 from table_data.jobs.job import Staged
-from table_data.jobs.open_tables import OpenTables
+from table_data.jobs.reading import OpenTables
 from table_data.staging.matching import ADDRESS, matching_addresses
-from table_data.staging.row_sets import RowSet
+from table_data.staging.rows import RowSet
 from table_data.table_changes import TableChanges
 from tests.data.arrow import ARROW, stream
 from tests.data.queried import answered, complete
