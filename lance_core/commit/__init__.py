@@ -8,7 +8,6 @@ chain                 the head of a table or branch, and the versions committed 
 restating             states a transaction in terms of the head, where its writer read another version (P12)
 concurrent_commits    reads concurrently committed versions as far as judging needs
 slot                  claims the canonical name of a version by put-if-absent
-confirm               checks after a claim that the version continues the table
 durability            makes files durable before a manifest refers to them
 copying               copies the files of a version, for deep clones
 handlers/             commit handlers: how a store claims a name exclusively

@@ -8,24 +8,26 @@ from dataclasses import dataclass
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from lance_core.commit.chain import VersionChain, replaced
-from lance_core.commit.confirm import check_continues
 from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, prepare_commit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import (
     IncompatibleTransaction,
+    ManifestNotSynchronized,
     NotFound,
     ReferenceNotFound,
     RetryableTransaction,
+    StorageError,
     TransactionUnknown,
 )
-from lance_core.format.manifest import ManifestFile
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
-from lance_core.versions import ManifestLocation, find_latest, read_version
+from lance_core.transaction.lineage import lineage_break
+from lance_core.versions import ManifestLocation, find_latest, read_version, with_transaction
 
 MAX_RETRIES = 20
 
@@ -238,3 +240,40 @@ class _CommitAttempt:
             )
         check_continues(store, base, prepared.file, head, scheme)
         return Committed(prepared.version, path, prepared.file, outcome.e_tag, prepared.rebased)
+
+
+def check_continues(
+    store: ObjectStore, base: str, file: ManifestFile, head: ManifestFile | None, scheme: NamingScheme
+) -> None:
+    """Check that `file`, just written below `base` on `head`, is the newest version or an ancestor of it.
+
+    Its slot may have been vacant because a clean-up removed the version there. A writer that was suspended between
+    reading the head and writing ends up below the newest version then, where the next clean-up removes its version.
+
+    One listing. The version directly above `file` counts as built on it unless its content shows otherwise. Removes
+    nothing, because the version may have been committed.
+
+    Raises:
+        TransactionUnknown: The version is not part of the chain, or that cannot be determined.
+    """
+    if head is None:
+        return
+    place = store.object_uri(manifest_path(base, file.version, scheme))
+    try:
+        latest = find_latest(store, base)
+        if latest.version == file.version:
+            return
+        above = store.find(manifest_path(base, file.version + 1, scheme))
+        if above is None:
+            raise TransactionUnknown(
+                f"{place} is written, but the newest version is {latest.version} and the versions between were "
+                "removed: whether they were built on it is unknown"
+            )
+        built = with_transaction(store, base, parse_manifest_file(above, expected_version=file.version + 1))
+        reason = None if built.transaction is None else lineage_break(file, built)
+    except ManifestNotSynchronized:
+        return  # committed in the external manifest store, which shows it once its final name can be written
+    except StorageError as error:
+        raise TransactionUnknown(f"{place} is written, but could not be confirmed: {error}") from error
+    if reason is not None:
+        raise TransactionUnknown(f"{place} is written, but version {file.version + 1} was not built on it: {reason}")

@@ -9,9 +9,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from lance_core.commit.chain import VersionChain, replaced
-from lance_core.commit.confirm import check_continues
 from lance_core.commit.durability import write_before_publishing
-from lance_core.commit.loop import Committed, prepare_on_head
+from lance_core.commit.loop import Committed, check_continues, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionUnknown

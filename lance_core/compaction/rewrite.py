@@ -1,9 +1,10 @@
-"""Prepares the transaction that compacts a version. Nothing is committed."""
+"""Prepares the transactions that compact a version, and that extend its indices to all rows. Nothing is committed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ from pyroaring import BitMap, BitMap64
 
 from lance_core import data
 from lance_core.commit.durability import added_files
-from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.scratch import Scratch, with_base, without_base
 from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
@@ -22,7 +22,65 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.transaction.features import check_continuable, has_stable_row_ids
 from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
-from lance_core.transaction.operations import Rewrite, encode_transaction
+from lance_core.transaction.operations import CreateIndex, Rewrite, encode_transaction
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """Which fragments are rewritten, and how. None leaves an option to pylance.
+
+    Attributes:
+        target_rows_per_fragment: Neighbouring fragments with fewer rows are merged.
+        materialize_deletions: Whether fragments with deleted rows are rewritten without them.
+        materialize_deletions_threshold: The share of deleted rows from which a fragment is rewritten, from 0 to 1.
+        max_bytes_per_file: Upper bound of the size of new files.
+        max_source_fragments: The largest number of fragments, the oldest first, that one run rewrites.
+        max_source_bytes: The data files of the fragments that one run rewrites, the oldest first, have at most so many
+            bytes. The fragments that become one new fragment are never split, so the first of them may have more.
+        num_threads: Threads that pylance uses.
+        batch_size: Rows that pylance reads at a time.
+    """
+
+    target_rows_per_fragment: int = 1 << 20
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    max_bytes_per_file: int | None = None
+    max_source_fragments: int | None = None
+    max_source_bytes: int | None = None
+    num_threads: int | None = None
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in (
+            *("target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_bytes"),
+            "num_threads",
+        ):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} {value}: expected at least 1")
+        if not 0 <= self.materialize_deletions_threshold <= 1:
+            raise ValueError(f"materialize_deletions_threshold {self.materialize_deletions_threshold}: expected 0 to 1")
+
+    def for_table(self, manifest: pb.Manifest) -> dict[str, Any]:
+        """The options as pylance takes them, with the data file format of the table."""
+        given = {
+            name: value for name, value in asdict(self).items() if value is not None and name != "max_source_bytes"
+        }
+        version = manifest.data_format.version
+        return given | ({"data_storage_version": version} if version else {})
+
+    def limited(self, tasks: Sequence[str]) -> Sequence[str]:
+        """The first of pylance's planned tasks, as its JSON: as many as `max_source_bytes` allows, and at least one."""
+        if self.max_source_bytes is None:
+            return tasks
+        left = self.max_source_bytes
+        for count, task in enumerate(tasks):
+            fragments = json.loads(task)["task"]["fragments"]
+            left -= sum(file["file_size_bytes"] or 0 for fragment in fragments for file in fragment["files"])
+            if left < 0:
+                return tasks[: max(count, 1)]
+        return tasks
+
 
 _Groups = tuple[pb.Transaction.Rewrite.RewriteGroup, ...]
 
@@ -167,3 +225,49 @@ def _is_covered(groups: _Groups, indices: Sequence[pb.IndexMetadata]) -> bool:
 def _prepared(store: ObjectStore, base: str, file: ManifestFile, operation: Rewrite) -> PreparedCompaction:
     transaction = encode_transaction(operation, read_version=file.version)
     return PreparedCompaction(transaction, tuple(added_files(store, base, transaction, file)))
+
+
+def prepare_indices(
+    store: ObjectStore,
+    base: str,
+    file: ManifestFile,
+    names: Sequence[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> CreateIndex | None:
+    """Write one segment for each index, over all rows: those that its segments cover, and all others. Commits nothing.
+
+    A vector index is not trained again: its partitions get the rows. A segment over the other rows alone would be less
+    work, and is not safe. After a column was rewritten in a fragment, a segment no longer covers the fragment, but
+    still has its old values. Pylance 14 leaves them out when it merges the segment, and finds them again if another
+    segment covers the fragment.
+
+    Args:
+        store: The store that holds the table.
+        base: The key of the root of the table or branch.
+        file: The version. It need not be published.
+        names: The indices.
+        storage_options: Options for pylance, by Lance's own keys.
+
+    Returns:
+        The new segments, whose files are in the table's own directory under fresh names, and the segments that they
+        replace, whose files stay. None if pylance finds nothing to do.
+
+    Raises:
+        UnsupportedFeature: There is no such index, its segments refer to fragments from before a compaction, this
+            engine cannot write the table, or pylance cannot reach the store.
+        StorageError: Pylance cannot read or write.
+    """
+    _check_table(store, file)
+    segments = {index.uuid.uuid: index for index in (file.indices.indices if file.indices is not None else ())}
+    present = {index.name for index in segments.values()}
+    if missing := set(names) - (present - SYSTEM_INDICES):
+        raise UnsupportedFeature(f"version {file.version} has no index {min(missing)!r}")
+    if not names:
+        return None
+    with Scratch(store, base, file, storage_options) as scratch:
+        made = scratch.optimize_indices(names, len(segments))
+        if made is None:
+            return None
+        scratch.move_indices(index.uuid.uuid for index in made.new)
+    return CreateIndex(made.new, tuple(segments[index.uuid.uuid] for index in made.removed))

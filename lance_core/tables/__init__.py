@@ -4,9 +4,7 @@ dataset           `Dataset`: open, read, commit, branch, tag
 references        resolves a version, time, tag or branch to a committed version
 branches          create, list and delete branches
 tags              create, move, list and delete tags
-named_references  what tags and branches have in common
 ref_files         the small files that tags and branches are stored in
-clones            shallow and deep clones
 stored_files      compares the files that versions name with storage
 time_travel       which version was the newest at a given time
 """

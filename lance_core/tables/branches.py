@@ -50,9 +50,8 @@ from lance_core.format.refs import (
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
-from lance_core.tables.named_references import NamedReferences
 from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
-from lance_core.tables.references import FoundVersion, Reference, was_removed
+from lance_core.tables.references import FoundVersion, NamedReferences, Reference, was_removed
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.operations import Clone, encode_transaction
 from lance_core.versions import ManifestLocation, list_versions, read_unless_removed, with_transaction

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +15,9 @@ from pyroaring import BitMap
 from lance_core import data
 from lance_core.commit.copying import Origin
 from lance_core.commit.handlers.handler import CommitHandler, handle
-from lance_core.commit.loop import MAX_RETRIES, commit_transaction
+from lance_core.commit.loop import MAX_RETRIES, Committed, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
-from lance_core.errors import ReferenceNotFound
+from lance_core.errors import AlreadyExists, IncompatibleTransaction, ReferenceNotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base
@@ -24,11 +25,11 @@ from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
-from lance_core.table_files import TableFiles
+from lance_core.table_files import TableFiles, root_path
 from lance_core.tables.branches import Branches
-from lance_core.tables.clones import clone_table
 from lance_core.tables.references import FoundVersion, Reference, find, find_from, read_found, resolve
 from lance_core.tables.tags import Tags
+from lance_core.transaction.operations import Clone, encode_transaction
 from lance_core.versions import (
     ManifestLocation,
     find_latest,
@@ -308,3 +309,33 @@ class Dataset:
         file = with_transaction(self.store, self.base, file)
         read = None if file.transaction is None else file.transaction.read_version
         return HistoryEntry(file.version, file.timestamp_ns, file.transaction_uuid, file.operation, read)
+
+
+def clone_table(origin: Origin, target: ObjectStore, base: str, *, is_shallow: bool) -> Committed:
+    """Create a new table at the key `base` of `target` from a version. As in stock pylance, it keeps its number.
+
+    A deep clone's files are copied, and durable, before the first manifest is written: a crash leaves no table. A call
+    may be repeated, even after later commits to the clone: the uuid of the transaction is derived from the origin and
+    the target.
+
+    Raises:
+        AlreadyExists: There is a table that this clone did not make.
+        ReferenceNotFound: A file of the version no longer exists.
+        UnsupportedFeature: The version cannot be continued or copied.
+        TransactionUnknown: The clone may have been created, or may still be.
+    """
+    version = origin.file.version
+    operation = Clone(root_path(origin.store, origin.base), version, origin.file.branch, None, is_shallow=is_shallow)
+    name = _uuid(operation, origin, target.object_uri(base))
+    try:
+        return commit_transaction(
+            target, base, encode_transaction(operation, read_version=version, uuid=name), origin=origin
+        )
+    except IncompatibleTransaction as error:
+        raise AlreadyExists(f"{target.object_uri(base)}: expected no table, found version {error.version}") from error
+
+
+def _uuid(operation: Clone, origin: Origin, target: str) -> str:
+    kind = "shallow" if operation.is_shallow else "deep"
+    named = "\n".join((kind, operation.ref_path, str(operation.ref_version), origin.file.identity.sha256, target))
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, named))

@@ -16,9 +16,8 @@ from lance_core.format.refs import (
     tag_path,
 )
 from lance_core.tables.branches import is_being_deleted
-from lance_core.tables.named_references import NamedReferences
 from lance_core.tables.ref_files import claim_ref
-from lance_core.tables.references import FoundVersion, Reference, was_removed
+from lance_core.tables.references import FoundVersion, NamedReferences, Reference, was_removed
 
 
 @dataclass(frozen=True, slots=True)

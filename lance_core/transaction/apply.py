@@ -16,7 +16,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.base_files import unknown_base
 from lance_core.transaction.cloning import clone_manifest
 from lance_core.transaction.compaction import rewrite_fragments
-from lance_core.transaction.conflicts.tables import base_clash
+from lance_core.transaction.conflicts.whole_tables import base_clash
 from lance_core.transaction.features import (
     check_continuable,
     has_stable_row_ids,

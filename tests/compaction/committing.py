@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, Committed, commit_transaction
-from lance_core.compaction.plan import CompactionOptions
-from lance_core.compaction.rewrite import prepare_compaction
+from lance_core.compaction.rewrite import CompactionOptions, prepare_compaction
 from lance_core.errors import InvalidTransaction, TransactionConflict
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store

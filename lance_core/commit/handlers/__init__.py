@@ -9,8 +9,7 @@
 
 No handler (None) is the same as `ConditionalPut`.
 
-handler           the interface, the base class of the stores that handlers return, and `ConditionalPut`
-rename            `RenameIfAbsent`
+handler           the interface, the base class of the stores that handlers return, `ConditionalPut`, `RenameIfAbsent`
 lock              `CommitLock`
 external          `ExternalManifestHandler`
 manifest_store    the interface of external manifest stores
@@ -18,10 +17,9 @@ slots             which names are claimed under which number
 """
 
 from lance_core.commit.handlers.external import ExternalManifestHandler
-from lance_core.commit.handlers.handler import CommitHandler, ConditionalPut
+from lance_core.commit.handlers.handler import CommitHandler, ConditionalPut, RenameIfAbsent
 from lance_core.commit.handlers.lock import CommitLock
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
-from lance_core.commit.handlers.rename import RenameIfAbsent
 
 __all__ = [
     "CommitHandler",

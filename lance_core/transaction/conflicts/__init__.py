@@ -5,10 +5,7 @@ verdicts           the possible verdicts
 rows               Append, Overwrite, Delete and Update
 layout             Rewrite and DataReplacement
 indices            CreateIndex
-schemas            Merge and Project
-config             UpdateConfig
-tables             Restore, ReserveFragments and UpdateBases
-write_ahead_log    UpdateMemWalState
+whole_tables       UpdateConfig, Merge, Project, Restore, ReserveFragments, UpdateBases and UpdateMemWalState
 
 `commit.prepare` asks for each version that was committed meanwhile. A manifest that a client built itself is not judged
 here: whether it descends from the head is found by `transaction.lineage`.

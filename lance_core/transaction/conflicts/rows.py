@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.conflicts.config import map_clash
 from lance_core.transaction.conflicts.verdicts import (
     COMPATIBLE,
     Outcome,
@@ -20,7 +19,7 @@ from lance_core.transaction.conflicts.verdicts import (
     retryable,
     rewritten_fragments,
 )
-from lance_core.transaction.conflicts.write_ahead_log import judge_sstables
+from lance_core.transaction.conflicts.whole_tables import judge_sstables, map_clash
 from lance_core.transaction.fields import TOMBSTONE
 from lance_core.transaction.operations import (
     Append,

@@ -20,7 +20,6 @@ A CreateIndex over a column that was rewritten in some fragments no longer cover
 from __future__ import annotations
 
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.conflicts.config import judge_config
 from lance_core.transaction.conflicts.indices import judge_create_index
 from lance_core.transaction.conflicts.layout import judge_data_replacement, judge_rewrite
 from lance_core.transaction.conflicts.rows import (
@@ -30,10 +29,14 @@ from lance_core.transaction.conflicts.rows import (
     judge_row_change,
     shared_fragments,
 )
-from lance_core.transaction.conflicts.schemas import judge_merge, judge_project
-from lance_core.transaction.conflicts.tables import judge_table_change
 from lance_core.transaction.conflicts.verdicts import Outcome, Verdict, incompatible
-from lance_core.transaction.conflicts.write_ahead_log import judge_log_state
+from lance_core.transaction.conflicts.whole_tables import (
+    judge_config,
+    judge_log_state,
+    judge_merge,
+    judge_project,
+    judge_table_change,
+)
 from lance_core.transaction.operations import (
     Append,
     Clone,
