@@ -14,7 +14,6 @@ spark_session  settings of a Spark session
 requirements   checks of pyspark, Java, the jar and the server
 graph          `Graph`, `Node`, `Edge`: the declaration of a graph
 connections    connections to a server
-shipping       this package as a zip file, for executors
 errors         exceptions
 """
 

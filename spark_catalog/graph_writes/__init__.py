@@ -1,10 +1,8 @@
 """Graph writes: many tables, staged by Spark jobs and committed in one batch.
 
 graph_write     `GraphWrite`: the calls of a write
-lifecycle       begin, staging, checks, commit, resend, removal of files
+lifecycle       begin, staging jobs side by side, checks, commit, resend, removal of files
 graph_tables    the tables of a write, in its transaction of `namespace_client`
-call_arguments  arguments of the calls, compared with the table
-staging_jobs    the Spark jobs of the calls, side by side
 table_calls     the calls on one table, and the operations that they become
 calls           what each kind of call does to its table
 checks          rules of the graph

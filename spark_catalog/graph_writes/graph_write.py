@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -13,21 +13,20 @@ from pyspark.sql import DataFrame
 
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Node
-from spark_catalog.graph_writes.call_arguments import (
-    SchemaOption,
-    check_upsert_key,
-    delete_key,
-    given_schema,
-    merged_schema,
+from spark_catalog.graph_writes.calls.columns import MergedSchema, merge_schemas
+from spark_catalog.graph_writes.calls.deletes import (
+    keys_at,
+    rows_with_keys,
+    stage_deletes,
+    stage_replacement,
+    stage_row_deletes,
 )
-from spark_catalog.graph_writes.calls.deletes import stage_deletes, stage_row_deletes
-from spark_catalog.graph_writes.calls.keys import keys_at, rows_with_keys
 from spark_catalog.graph_writes.calls.merges import MergeRules, NotMatched, stage_merge
-from spark_catalog.graph_writes.calls.replacing import stage_replacement
 from spark_catalog.graph_writes.graph_tables import check_required, new_schema
 from spark_catalog.graph_writes.lifecycle import GraphWriteLifecycle
 from spark_catalog.graph_writes.table_calls import Staged, TableCall, TableCalls
 from spark_catalog.read import read_pinned
+from spark_catalog.tables.types import storable_schema
 from spark_catalog.tasks.staging import StageTarget, stage
 from table_data.arrow.fitting import check_columns, named
 
@@ -286,3 +285,47 @@ class GraphWrite(GraphWriteLifecycle):
         if write is None:
             raise InvalidWrite(f"{table}: no version of it to delete from")
         return write
+
+
+SchemaOption: TypeAlias = pa.Schema | Literal["merge"] | None
+
+
+def given_schema(schema: SchemaOption) -> pa.Schema | None:
+    """The schema, if one is given."""
+    return schema if isinstance(schema, pa.Schema) else None
+
+
+def merged_schema(write: TableCalls, df: DataFrame, schema: SchemaOption) -> MergedSchema | None:
+    """The schema of a table with the columns of new rows, if it is to be merged; else None.
+
+    Raises `InvalidWrite` if the columns do not fit.
+    """
+    if schema == "merge":
+        required = write.target.required
+        return merge_schemas(write.name, write.schema, storable_schema(write.name, df.schema), required)
+    with named(write.name):
+        check_columns(df.columns, write.schema)
+    return None
+
+
+def check_upsert_key(name: str, on: Sequence[str], schema: pa.Schema, declared: Node | Edge | None) -> None:
+    """Raise `InvalidWrite` unless the key columns are there, and are those of the declared key if there is one."""
+    unknown = [column for column in on if column not in schema.names]
+    if unknown or not on:
+        raise InvalidWrite(f"{name}: upsert on {list(on)}, expected columns among {schema.names}")
+    if declared is not None and declared.unique and set(declared.unique) != set(on):
+        raise InvalidWrite(f"{name}: upsert on {list(on)}, the declared key is {list(declared.unique)}")
+
+
+def delete_key(write: TableCalls, rows: DataFrame, on: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The key columns of a deletion, by default the declared key. Raises `InvalidWrite` if one of them is missing."""
+    if on is None:
+        on = write.declared.unique if write.declared is not None else ()
+    key = (on,) if isinstance(on, str) else tuple(on)
+    unknown = [column for column in key if column not in write.schema.names or column not in rows.columns]
+    if unknown or not key:
+        both = [name for name in write.schema.names if name in rows.columns]
+        raise InvalidWrite(
+            f"{write.name}: delete on {list(key)}, expected columns of the table and of the rows: {both}"
+        )
+    return key

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
@@ -17,7 +19,7 @@ from pyspark.sql import SparkSession
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import INTENT_AFTER, Isolation, StagedTransaction
 from namespace_client.tracing import span
-from spark_catalog.errors import InvalidWrite, ServerUnreachable, WriteRejected
+from spark_catalog.errors import InvalidWrite, ServerUnreachable, StagingFailed, WriteRejected
 from spark_catalog.graph import Graph
 from spark_catalog.graph_writes.calls.columns import MergedSchema
 from spark_catalog.graph_writes.checks import Level, run_checks
@@ -31,7 +33,6 @@ from spark_catalog.graph_writes.results import (
     PreviewedTable,
     StagedTable,
 )
-from spark_catalog.graph_writes.staging_jobs import StagingJobs, await_jobs, cancel_jobs
 from spark_catalog.graph_writes.table_calls import Job, Staged, TableCall, TableCalls
 from spark_catalog.tasks.staging import DRIVER_BYTES, FILE_BYTES, FILE_ROWS, StageTarget, discard_files
 from table_data import staging
@@ -359,3 +360,52 @@ def _remove(write: TableCalls, files: Sequence[str], *, never_published: bool) -
         return []
     target = write.target
     return discard_files(target.uri, tuple(files), target.storage_options, never_published=never_published)
+
+
+class StagingJobs:
+    """Threads that run staging jobs, `parallelism` at a time, in order. `progress` is called in these threads.
+
+    A job is part of the trace of the thread that submits it.
+    """
+
+    def __init__(self, parallelism: int, progress: Callable[[StagedTable], None] | None) -> None:
+        self._pool = ThreadPoolExecutor(max(1, parallelism), thread_name_prefix="graph-write")
+        self._progress = progress
+
+    def submit(self, name: str, change: Change, job: Callable[[], tuple[Staged, ...]]) -> Future[tuple[Staged, ...]]:
+        """Start a job for a table."""
+
+        def run() -> tuple[Staged, ...]:
+            with span(f"stage {change}"):
+                staged = job()
+            if self._progress is not None:
+                rows, files = staged[-1].rows, sum(len(part.files) for part in staged)
+                self._progress(StagedTable(name, change, rows, files, sum(part.seconds for part in staged)))
+            return staged
+
+        return self._pool.submit(copy_context().run, run)
+
+    def close(self) -> None:
+        """End the threads when their jobs are done."""
+        self._pool.shutdown()
+
+
+def await_jobs(writes: Collection[TableCalls]) -> None:
+    """Wait for all jobs. Raises `StagingFailed` if any failed, with the first failure of each table."""
+    jobs = [(write.name, call.job) for write in writes for call in write.calls]
+    wait([job for _, job in jobs])
+    failures: dict[str, BaseException] = {}
+    for name, job in jobs:
+        error = job.exception()
+        if error is not None:
+            failures.setdefault(name, error)
+    if failures:
+        raise StagingFailed(failures) from next(iter(failures.values()))
+
+
+def cancel_jobs(writes: Iterable[TableCalls]) -> None:
+    """Cancel the jobs that have not started, and wait for the others."""
+    jobs = [call.job for write in writes for call in write.calls]
+    for job in reversed(jobs):
+        job.cancel()
+    wait(jobs)

@@ -16,7 +16,7 @@ from spark_catalog.sql.errors import (
     NoSuchTable,
     TableExists,
 )
-from table_data.batch_operations import DELIMITER, Json
+from table_data.batch_operations import DELIMITER, Json, TableId
 
 Path = tuple[str, ...]
 
@@ -134,3 +134,33 @@ def check_names(path: Sequence[str]) -> None:
         if not name or DELIMITER in name:
             found = f"the character {DELIMITER!r} is not allowed in a name" if name else "expected a name, found none"
             raise InvalidStatement(f"{'.'.join(path)}: {name!r}: {found}")
+
+
+def table_path(text: str) -> TableId:
+    """A table named as `namespace.table`; backticks around names that hold dots."""
+    names = parse_names(text)
+    if len(names) < 2:
+        raise InvalidStatement(f"table {text!r}: expected namespace.table")
+    return names
+
+
+def parse_names(text: str) -> TableId:
+    """The names of a dotted name; backticks around those that hold dots. Raises `InvalidStatement`."""
+    names: list[str] = []
+    rest = text
+    while rest:
+        if rest.startswith("`"):
+            name, closing, rest = rest[1:].partition("`")
+            if not closing:
+                raise InvalidStatement(f"table {text!r}: expected a closing backtick")
+        else:
+            name, _, following = rest.partition(".")
+            rest = f".{following}" if _ else ""
+        names.append(name)
+        if rest and not rest.startswith("."):
+            raise InvalidStatement(f"table {text!r}: expected a dot after {name!r}")
+        rest = rest[1:]
+    if not names or not all(names):
+        raise InvalidStatement(f"table {text!r}: expected namespace.table")
+    check_names(names)
+    return tuple(names)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -19,7 +25,6 @@ from spark_catalog.requirements import (
     check_server,
     has_transactions,
 )
-from spark_catalog.shipping import package_zip
 from spark_catalog.spark_session import WORKER_OPTIONS, choose_python, option_of
 
 _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.sql.extensions")
@@ -159,3 +164,41 @@ def _joined(given: str | None, added: str) -> str:
     """A list of Spark with one more item."""
     items = given.split(",") if given else []
     return ",".join([*items, *([] if added in items else [added])])
+
+
+_PACKAGES: Final = ("lance_core", "namespace_client", "spark_catalog", "table_data")
+_MODULES: Final = ("pyspark_lance",)
+_NAME: Final = "lance-spark-catalog.zip"
+
+
+@cache
+def package_zip() -> Path:
+    """A zip file with the Python modules that tasks import, for `spark.submit.pyFiles`. Removed with this process."""
+    directory = tempfile.TemporaryDirectory(prefix="lance-spark-")
+    _kept.append(directory)
+    file = Path(directory.name) / _NAME
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source, name in _modules():
+            archive.write(source, name)
+    return file
+
+
+_kept: Final[list[tempfile.TemporaryDirectory[str]]] = []
+"""Directories that are removed when the interpreter ends."""
+
+
+def _modules() -> Iterator[tuple[Path, str]]:
+    """Files of the packages, each with its name in the zip file."""
+    for name in _PACKAGES:
+        root = _origin(name).parent
+        for file in sorted(root.rglob("*.py")):
+            yield file, f"{name}/{file.relative_to(root).as_posix()}"
+    for name in _MODULES:
+        yield _origin(name), f"{name}.py"
+
+
+def _origin(name: str) -> Path:
+    found = importlib.util.find_spec(name)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin)

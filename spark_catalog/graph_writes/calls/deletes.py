@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Final
 
 import lance
@@ -13,13 +14,28 @@ import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 from pyroaring import BitMap64
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
 from lance_core.format.bitmaps import bitmap64_of
-from spark_catalog.errors import InvalidWrite
+from lance_core.format.manifest import ManifestFile
+from spark_catalog.errors import GraphCheckFailed, InvalidWrite
+from spark_catalog.graph_writes.checks import DRIVER_CHECK_BYTES, SAMPLES
+from spark_catalog.graph_writes.version_rows import added_rows
+from spark_catalog.read import read_pinned
 from spark_catalog.tables.frames import sized_numbers
+from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.scans import ROW_ADDRESS
 from spark_catalog.tables.splits import MAX_ROWS, MIN_ROWS, FragmentSize, plan_splits
-from spark_catalog.tasks.staging import PartitionReport, StageTarget, report, run_reporting
+from spark_catalog.tasks.staging import (
+    PartitionReport,
+    StagedFragments,
+    StageTarget,
+    discard_files,
+    report,
+    run_reporting,
+    stage,
+)
 from table_data import staging
 from table_data.sql.expressions import SqlExpression
 
@@ -164,3 +180,83 @@ def _remove_rows(dataset: lance.LanceDataset, numbers: Sequence[int], remove: Re
 
 def _size(fragment: FragmentMetadata) -> FragmentSize:
     return FragmentSize(fragment.id, int(fragment.physical_rows - fragment.num_deletions), 0)
+
+
+def rows_with_keys(spark: SparkSession, table: PinnedTable, keys: DataFrame, on: Mapping[str, str]) -> BitMap64:
+    """Addresses of the rows of a version whose columns equal those of some row of `keys`. Nulls equal nothing.
+
+    Args:
+        spark: Session that runs the tasks.
+        table: The version.
+        keys: Rows to look for, in any number and order.
+        on: Columns of `keys` by columns of the table.
+    """
+    stored = read_pinned(spark, table, columns=(*on, ROW_ADDRESS)).alias("target")
+    same = reduce(
+        Column.__and__, (F.col(f"target.`{ours}`") == F.col(f"source.`{theirs}`") for ours, theirs in on.items())
+    )
+    found = stored.join(keys.alias("source"), same, "left_semi")
+    (addresses,), _ = collect_addresses(found, [ROW_ADDRESS])
+    return addresses
+
+
+def keys_at(spark: SparkSession, table: PinnedTable, addresses: BitMap64, columns: Sequence[str]) -> DataFrame:
+    """Columns of the rows at these addresses."""
+    rows = read_pinned(spark, table, columns=(*columns, ROW_ADDRESS))
+    wanted = np.array(addresses.to_array(), np.uint64)
+
+    def pick(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = np.isin(batch.column(ROW_ADDRESS).to_numpy().view(np.uint64), wanted)
+            yield batch.filter(pa.array(found)).drop_columns([ROW_ADDRESS])
+
+    return rows.mapInArrow(pick, rows.select(*columns).schema)
+
+
+_RULE: Final = "rows that do not match the predicate of their overwrite"
+
+
+def stage_replacement(
+    spark: SparkSession,
+    df: DataFrame,
+    target: StageTarget,
+    head: ManifestFile | None,
+    where: str,
+    *,
+    driver_bytes: int,
+) -> tuple[StagedDeletes | StagedFragments, ...]:
+    """Delete the rows that match a filter expression of Lance, and stage new rows, all of which must match it.
+
+    Raises:
+        InvalidWrite: The expression does not fit the table, or a value does not.
+        GraphCheckFailed: New rows do not match.
+    """
+    staged: list[StagedDeletes | StagedFragments] = []
+    try:
+        if head is not None:
+            staged.append(stage_deletes(spark, target, where))
+        rows = stage(df, target, driver_bytes=driver_bytes)
+        staged.append(rows)
+        _check_rows_match(spark, target, head, rows, where)
+    except BaseException:
+        files = tuple(file for part in staged for file in part.files)
+        discard_files(target.uri, files, target.storage_options, never_published=False)
+        raise
+    return tuple(staged)
+
+
+def _check_rows_match(
+    spark: SparkSession, target: StageTarget, head: ManifestFile | None, staged: StagedFragments, where: str
+) -> None:
+    rows = added_rows(target, staged.fragments, head)
+    names = rows.schema.names
+    others = f"({where}\n) IS NOT TRUE"
+    if rows.bytes(names) <= DRIVER_CHECK_BYTES:
+        wrong = rows.read(names, others)
+        count, samples = wrong.num_rows, [tuple(row.values()) for row in wrong.slice(0, SAMPLES).to_pylist()]
+    else:
+        frame = rows.frame(spark, names, others)
+        samples = [tuple(row) for row in frame.limit(SAMPLES).collect()]
+        count = len(samples) if len(samples) < SAMPLES else frame.count()
+    if count:
+        raise GraphCheckFailed(target.name, f"{_RULE} ({where})", count, samples)

@@ -9,5 +9,4 @@ travel           earlier versions
 metadata_tables  `t.history` and its like
 procedures       `CALL lance.system.*`
 grants           those about who may do what
-table_names      names of tables and namespaces as their arguments
 """

@@ -17,9 +17,8 @@ from namespace_client.grants import (
     granted_to,
 )
 from spark_catalog.sql.access import Access
-from spark_catalog.sql.catalog_requests import sql_errors
+from spark_catalog.sql.catalog_requests import parse_names, sql_errors, table_path
 from spark_catalog.sql.errors import InvalidStatement
-from spark_catalog.sql.statements.table_names import parse_names, table_path
 from table_data.batch_operations import Json
 
 Row = list[Any]

@@ -12,11 +12,10 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from lance_core.compaction import CompactionOptions
 from namespace_client.results import TransactionResult
 from spark_catalog.sql.access import Access
-from spark_catalog.sql.catalog_requests import sql_errors
+from spark_catalog.sql.catalog_requests import parse_names, sql_errors, table_path
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace
 from spark_catalog.sql.sessions import Sessions, SqlSession
 from spark_catalog.sql.statements import grants
-from spark_catalog.sql.statements.table_names import parse_names, table_path
 from spark_catalog.version_names import Tag
 from table_data.batch_operations import Json, TableId
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from spark_catalog.shipping import package_zip
+from spark_catalog.sql.settings import package_zip
 from tests.server.servers import ServerProcess
 
 SPARK_HOME = Path(pyspark.__file__).parent
