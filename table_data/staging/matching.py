@@ -40,7 +40,9 @@ def cast_expressions(
     Pylance's own update casts with DataFusion, whose rules and texts are not those of pyarrow: so the cast is a part of
     the expression. Numbers are cast by pyarrow: pylance gives a literal the type of the column beside it only where
     nothing is around the two, so a cast would change their arithmetic. Of what is cast to other types, only the last
-    digit of a product such as `float32_column * 1.1` differs for this reason. Those from number to number are left out unless `numbers` is set, and those of types without a name in DataFusion.
+    digit of a product such as `float32_column * 1.1` differs for this reason.
+
+    Those from number to number are left out unless `numbers` is set, and those of types without a name in DataFusion.
     """
     casts = {}
     for name, expression in expressions.items():
