@@ -5,7 +5,6 @@ stdio     `serve_stdio`: the tools over standard input and output
 server    `AgentServer`: the server of the SDK, and calls of tools in threads
 tools     what the tools do, what they take and what they answer
 failures  errors of the catalog as results of tools
-opened    `OpenedCatalog`: the catalog of one call
 
 It stands on `namespace_client`: a tool can do what a client of the HTTP API can, in the name of its caller. A module
 imports only modules below it in this list.

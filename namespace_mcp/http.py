@@ -17,7 +17,7 @@ import orjson
 
 from namespace_client import Catalog, CatalogServer
 from namespace_client.own_server import OwnServerTransport, RequestSource
-from namespace_mcp.opened import OpenedCatalog
+from namespace_mcp.tools.tool import OpenedCatalog
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -21,9 +21,17 @@ from pydantic import ValidationError
 from namespace_client.call_threads import CallThreads, TooManyCalls
 from namespace_client.errors import ClientError
 from namespace_mcp.failures import NOTHING_DONE, UNKNOWN, busy, failed, failure, refused_arguments
-from namespace_mcp.opened import OpenedCatalog, Opener
-from namespace_mcp.tools.listing import CHANGING, READING
-from namespace_mcp.tools.tool import AnyTool, Arguments
+from namespace_mcp.tools.changing import CHANGE_TOOLS
+from namespace_mcp.tools.history import HISTORY_TOOLS
+from namespace_mcp.tools.rows import ROW_TOOLS
+from namespace_mcp.tools.tables import TABLE_TOOLS
+from namespace_mcp.tools.tool import Arguments, OpenedCatalog, Opener, Tool
+
+READING: Final[tuple[Tool, ...]] = (*TABLE_TOOLS, *HISTORY_TOOLS, *ROW_TOOLS)
+"""The tools that only read."""
+CHANGING: Final[tuple[Tool, ...]] = CHANGE_TOOLS
+"""The tools that change the catalog."""
+
 
 logger: Final = logging.getLogger(__name__)
 
@@ -64,7 +72,7 @@ class AgentServer:
         self._open = opener
         self._threads = CallThreads(THREADS, WAITING, "mcp")
         self._under_way: list[OpenedCatalog] = []
-        told: tuple[AnyTool, ...] = (*READING, *CHANGING) if writes else READING
+        told: tuple[Tool, ...] = (*READING, *CHANGING) if writes else READING
         self._tools = {each.name: each for each in told}
         self._told = [_told(each) for each in told]
         instructions = INSTRUCTIONS.format(and_change=" and change" if writes else "")
@@ -95,7 +103,7 @@ class AgentServer:
         if tool is None:
             return failure(f"tool {params.name!r:.80}: expected one of {', '.join(self._tools)}", NOTHING_DONE)
         try:
-            arguments = tool.arguments.model_validate(params.arguments or {})
+            arguments = tool.types[0].model_validate(params.arguments or {})
         except ValidationError as error:
             return refused_arguments(tool.name, error)
         opened = self._open(context.request)
@@ -109,7 +117,7 @@ class AgentServer:
             self._under_way.remove(opened)
 
 
-def _run(tool: AnyTool, opened: OpenedCatalog, arguments: Arguments) -> CallToolResult:
+def _run(tool: Tool, opened: OpenedCatalog, arguments: Arguments) -> CallToolResult:
     """Make the answer of a call, in a thread."""
     try:
         answer = tool.run(opened.catalog, arguments)
@@ -127,13 +135,14 @@ def _run(tool: AnyTool, opened: OpenedCatalog, arguments: Arguments) -> CallTool
         opened.close()
 
 
-def _told(tool: AnyTool) -> ToldTool:
+def _told(tool: Tool) -> ToldTool:
+    arguments, answer = tool.types
     return ToldTool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=_without_titles(tool.arguments.model_json_schema()),
-        output_schema=_without_titles(tool.answer.model_json_schema(mode="serialization")),
+        input_schema=_without_titles(arguments.model_json_schema()),
+        output_schema=_without_titles(answer.model_json_schema(mode="serialization")),
         annotations=ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.changes,

@@ -6,8 +6,8 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from namespace_client import Catalog
-from namespace_mcp.opened import OpenedCatalog
 from namespace_mcp.server import AgentServer
+from namespace_mcp.tools.tool import OpenedCatalog
 
 
 def serve_stdio(catalog: Catalog, *, writes: bool = False) -> None:

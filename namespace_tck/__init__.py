@@ -13,8 +13,7 @@ staging      a namespace that keeps the commits of pylance instead of sending th
 storage      stock clients that open the location of a table themselves
 checks       the checks, one module for each kind of object
 runner       runs checks, gives results
-report       results as text, and the exit status
-junit        results as JUnit XML
+report       results as text and as JUnit XML, and the exit status
 lancedb      the same for the dialect of lancedb's remote clients: a table of requests and answers
 command      the command line
 """

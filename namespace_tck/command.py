@@ -12,10 +12,9 @@ from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 from namespace_tck.checks import ALL
-from namespace_tck.junit import write_junit
 from namespace_tck.lancedb import LANCEDB, LancedbSession, LancedbTrial
 from namespace_tck.registry import Check, select
-from namespace_tck.report import exit_status, render_failure, render_list, render_summary
+from namespace_tck.report import exit_status, render_failure, render_list, render_summary, write_junit
 from namespace_tck.runner import CheckOutcome, Result, run_checks
 from namespace_tck.session import Session
 from namespace_tck.trial import Trial

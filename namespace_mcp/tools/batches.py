@@ -20,7 +20,7 @@ from namespace_client.errors import AccessRefused, InvalidCall
 from namespace_client.names import Name
 from namespace_client.row_pages import column_path
 from namespace_client.table_overview import is_blob, table_schema
-from namespace_mcp.tools.fields import Branch, NamespaceName, TableName, namespace_path, table_path
+from namespace_mcp.tools.tool import Branch, NamespaceName, TableName, namespace_path, table_path
 from table_data.batch_operations import Json, TableId
 from table_data.values.json_columns import Literal as Written
 from table_data.values.json_columns import ValueMisfit, check_keys, column_of

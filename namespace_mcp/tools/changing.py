@@ -156,8 +156,6 @@ CHANGE_TOOLS: Final = (
         "Make changes as one batch with a message, all of them or none: create, rename, drop and bring back tables, "
         "insert, upsert, update and delete rows, set properties, pin a catalog version. Others go alone: namespaces, "
         "tags, branches. Readers see either nothing or all of it. The history keeps every change.",
-        Change,
-        ChangesMade,
         change,
         changes=True,
         destructive=True,

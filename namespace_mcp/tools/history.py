@@ -12,8 +12,7 @@ from namespace_client import Catalog
 from namespace_client.display import number, signed, visible, when_utc
 from namespace_client.history import CatalogChange
 from namespace_client.log import LogEntry
-from namespace_mcp.tools.fields import TableName, read_version, table_path
-from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
+from namespace_mcp.tools.tool import Arguments, TableName, Tool, ToolAnswer, read_version, table_path
 
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
@@ -230,8 +229,6 @@ HISTORY_TOOLS: Final = (
         "History of the catalog",
         "The batches of the catalog, newest first: when each was committed, by whom, with which message, and what it "
         "changed; of one table or principal, if wanted.",
-        ReadHistory,
-        HistoryAnswer,
         read_history,
     ),
     Tool(
@@ -239,8 +236,6 @@ HISTORY_TOOLS: Final = (
         "Compare two versions of the catalog",
         "The tables that differ between two catalog versions: added, dropped, renamed or changed, with their versions, "
         "by how many rows, and columns whose types differ.",
-        CompareVersions,
-        VersionDiff,
         compare_versions,
     ),
 )

@@ -10,8 +10,19 @@ from namespace_client import Catalog
 from namespace_client.display import visible
 from namespace_client.errors import InvalidCall
 from namespace_client.names import Name
-from namespace_mcp.tools.fields import At, Branch, TableName, Tag, Version, chosen_fields, read_version, table_path
-from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
+from namespace_mcp.tools.tool import (
+    Arguments,
+    At,
+    Branch,
+    TableName,
+    Tag,
+    Tool,
+    ToolAnswer,
+    Version,
+    chosen_fields,
+    read_version,
+    table_path,
+)
 from namespace_mcp.tools.values import (
     ARROW_BYTES,
     DEFAULT_BYTES,
@@ -228,16 +239,12 @@ ROW_TOOLS: Final = (
         "Query rows",
         "Rows of a table that match an SQL condition, in an order, page after page; of the newest version, or of an "
         "earlier one of the table (`version`, `tag`) or of the whole catalog (`at`).",
-        QueryRows,
-        Rows,
         query_rows,
     ),
     Tool(
         "count_rows",
         "Count rows",
         "The number of rows of a table, or of those that match an SQL condition.",
-        CountRows,
-        RowCount,
         count_rows,
     ),
     Tool(
@@ -245,8 +252,6 @@ ROW_TOOLS: Final = (
         "Search by a vector",
         "The rows whose vectors are nearest to a given one, the nearest first, with `_distance`. `filter` applies "
         "before the search.",
-        SearchVector,
-        Rows,
         search_vector,
     ),
     Tool(
@@ -254,8 +259,6 @@ ROW_TOOLS: Final = (
         "Search by words",
         "The rows that have words, by a full-text index, the best first, with `_score`. `filter` applies before the "
         "search.",
-        SearchText,
-        Rows,
         search_text,
     ),
 )

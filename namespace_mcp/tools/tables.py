@@ -14,7 +14,8 @@ from namespace_client.display import visible, when_utc
 from namespace_client.history import moment
 from namespace_client.names import Name
 from namespace_client.table_overview import VersionOverview, table_overview
-from namespace_mcp.tools.fields import (
+from namespace_mcp.tools.tool import (
+    Arguments,
     At,
     Branch,
     Limit,
@@ -22,13 +23,14 @@ from namespace_mcp.tools.fields import (
     Page,
     TableName,
     Tag,
+    Tool,
+    ToolAnswer,
     Version,
     chosen_version,
     namespace_path,
     read_version,
     table_path,
 )
-from namespace_mcp.tools.tool import Arguments, Tool, ToolAnswer
 from table_data.batch_operations import DELIMITER
 
 _SHOWN: Final = 20
@@ -360,16 +362,12 @@ TABLE_TOOLS: Final = (
         "describe_catalog",
         "Describe the catalog",
         "The newest version of the catalog, and whom it takes the caller for.",
-        NoArguments,
-        AboutCatalog,
         describe_catalog,
     ),
     Tool(
         "list_namespaces",
         "List namespaces",
         "Names of the namespaces in a namespace, page after page. Those that the caller may not see are not told.",
-        ListNames,
-        NameList,
         list_namespaces,
     ),
     Tool(
@@ -377,32 +375,24 @@ TABLE_TOOLS: Final = (
         "List tables",
         "Names of the tables in a namespace, or also of those below it, page after page. Those that the caller may not "
         "see are not told.",
-        ListTables,
-        NameList,
         list_tables,
     ),
     Tool(
         "find_tables",
         "Find tables",
         "Tables whose names have all words of a text, in any case and order, in all namespaces: the best first.",
-        FindTables,
-        FoundNames,
         find_tables,
     ),
     Tool(
         "describe_table",
         "Describe a table",
         "Schema, size, indices and the rows that they lack, newest versions, tags, branches, properties of a table.",
-        DescribeTable,
-        TableDetails,
         describe_table,
     ),
     Tool(
         "list_table_versions",
         "List versions of a table",
         "The versions of a table or of one of its branches, newest first, page after page.",
-        ListVersions,
-        VersionList,
         list_versions,
     ),
 )

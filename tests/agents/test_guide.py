@@ -6,11 +6,10 @@ import json
 import re
 import shlex
 
-from namespace_mcp.server import THREADS, WAITING
+from namespace_mcp.server import CHANGING, READING, THREADS, WAITING
 from namespace_mcp.tools import values
 from namespace_mcp.tools.changing import GOES_ALONE, Change
-from namespace_mcp.tools.fields import MOST_NAMES
-from namespace_mcp.tools.listing import CHANGING, READING
+from namespace_mcp.tools.tool import MOST_NAMES
 from tests.cli.commands import invoke
 from tests.documentation.pages import REPOSITORY
 

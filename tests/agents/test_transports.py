@@ -18,9 +18,9 @@ from mcp_types import CallToolResult
 
 from namespace_client import Catalog, CatalogClosed
 from namespace_client.call_threads import CallThreads, TooManyCalls
-from namespace_mcp.opened import OpenedCatalog
 from namespace_mcp.server import AgentServer
 from namespace_mcp.tools import rows
+from namespace_mcp.tools.tool import OpenedCatalog
 from tests.access.granting import ADMIN, as_principal, key, keys
 from tests.agents.agents import NEW, OLD, over_http, over_pipes, talk, text_of
 from tests.agents.conftest import ISSUER, Team

@@ -18,7 +18,7 @@ from click.testing import Result as Outcome
 
 from namespace_tck import ALL, Check, Promise, Session, SessionError, run_check
 from namespace_tck.command import run
-from namespace_tck.junit import write_junit
+from namespace_tck.report import write_junit
 from namespace_tck.runner import CheckOutcome, Result
 from namespace_tck.trial import Trial
 from tests.cli.commands import invoke
