@@ -96,82 +96,103 @@ def commit_transaction(
         TransactionUnknown: The transaction may have been committed, or may still be.
     """
     chain = VersionChain(store, branch_base(base, branch))
-    attempt = _CommitAttempt(chain, transaction, branch, stable_row_ids, origin, manifest_sha256)
+    pending = PendingCommit(chain, transaction, branch, stable_row_ids, origin, manifest_sha256)
     retrying = Retrying(
         stop=stop_after_attempt(max_retries + 1), wait=_WAIT, retry=retry_if_result(lambda result: result is None)
     )
     try:
-        committed = retrying(attempt.run)
+        committed = retrying(pending.attempt)
     except RetryError as error:
         reason = f"another writer committed first, {max_retries + 1} times"
-        raise RetryableTransaction(attempt.last_slot, reason) from error
+        raise RetryableTransaction(pending.last_slot, reason) from error
     assert committed is not None
     return committed
 
 
-def prepare_on_head(
-    chain: VersionChain,
-    transaction: pb.Transaction,
-    *,
-    branch: str | None = None,
-    stable_row_ids: bool = False,
-    origin: Origin | None = None,
-    manifest_sha256: str | None = None,
-) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
-    """Prepare the next version of the chain from `transaction`.
+@dataclass(slots=True)
+class PendingCommit:
+    """A transaction that is to be the next version of a chain; see the arguments of `commit_transaction`.
 
-    Returns the prepared commit, the head that it is built on and the naming scheme of the chain; or the version that
-    the transaction has made already. Raises as `commit_transaction` does, except `TransactionUnknown`.
+    `last_slot` is the version that the last attempt tried to be.
     """
-    if transaction.WhichOneof("operation") == "clone":
-        return _prepare_clone(chain, transaction, branch, origin, manifest_sha256)
-    since = chain.load_since(transaction.read_version)
-    if since.head is None and branch is not None:
-        raise ReferenceNotFound(
-            f"branch {branch} ({chain.store.object_uri(chain.base)}): expected a version, found none"
+
+    chain: VersionChain
+    transaction: pb.Transaction
+    branch: str | None = None
+    stable_row_ids: bool = False
+    origin: Origin | None = None
+    manifest_sha256: str | None = None
+    last_slot: int = 0
+
+    def attempt(self) -> Committed | None:
+        """Make one attempt. Returns None if another writer took the slot."""
+        store, base = self.chain.store, self.chain.base
+        found = self.prepare()
+        if isinstance(found, Committed):
+            return found
+        prepared, head, scheme = found
+        self.last_slot = prepared.version
+        assert prepared.file.transaction is not None
+        write_before_publishing(store, base, prepared.file.transaction, head, prepared.files)
+        path = manifest_path(base, prepared.version, scheme)
+        outcome = claim_slot(store, path, prepared.manifest)
+        if isinstance(outcome, SlotLost):
+            return None
+        if isinstance(outcome, SlotUnknown):
+            raise TransactionUnknown(
+                f"transaction {self.transaction.uuid} at version {prepared.version}: {outcome.reason}"
+            )
+        check_continues(store, base, prepared.file, head, scheme)
+        return Committed(prepared.version, path, prepared.file, outcome.e_tag, prepared.rebased)
+
+    def prepare(self) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
+        """Prepare the next version of the chain.
+
+        Returns the prepared commit, the head that it is built on and the naming scheme of the chain; or the version
+        that the transaction has made already. Raises as `commit_transaction` does, except `TransactionUnknown`.
+        """
+        transaction, chain = self.transaction, self.chain
+        if transaction.WhichOneof("operation") == "clone":
+            return self._prepare_clone(transaction.clone, TableFiles(chain.store, chain.base))
+        since = chain.load_since(transaction.read_version)
+        if since.head is None and self.branch is not None:
+            raise ReferenceNotFound(
+                f"branch {self.branch} ({chain.store.object_uri(chain.base)}): expected a version, found none"
+            )
+        done = since.find(transaction.uuid)
+        if done is not None:
+            path = manifest_path(chain.base, done.version, since.scheme)
+            file = chain.read_complete(done, since.scheme)
+            return Committed(done.version, path, file, None, done.version > transaction.read_version + 1)
+        if self.manifest_sha256 is not None:
+            chain.require(transaction.read_version, self.manifest_sha256, since)
+        prepared = prepare_commit(
+            transaction,
+            History(since.head, since.concurrent),
+            TableFiles(chain.store, chain.base),
+            now_ns=time.time_ns(),
+            first=FirstVersion(stable_row_ids=self.stable_row_ids),
         )
-    done = since.find(transaction.uuid)
-    if done is not None:
-        path = manifest_path(chain.base, done.version, since.scheme)
-        file = chain.read_complete(done, since.scheme)
-        return Committed(done.version, path, file, None, done.version > transaction.read_version + 1)
-    if manifest_sha256 is not None:
-        chain.require(transaction.read_version, manifest_sha256, since)
-    prepared = prepare_commit(
-        transaction,
-        History(since.head, since.concurrent),
-        TableFiles(chain.store, chain.base),
-        now_ns=time.time_ns(),
-        first=FirstVersion(stable_row_ids=stable_row_ids),
-    )
-    return prepared, since.head, since.scheme
+        return prepared, since.head, since.scheme
 
-
-def _prepare_clone(
-    chain: VersionChain,
-    transaction: pb.Transaction,
-    branch: str | None,
-    origin: Origin | None,
-    manifest_sha256: str | None,
-) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
-    """Prepare the first version of a branch or clone; or return the version that the Clone has made already."""
-    clone = transaction.clone
-    files = TableFiles(chain.store, chain.base)
-    try:
-        latest = find_latest(chain.store, chain.base)
-    except ReferenceNotFound:
-        pass
-    else:
-        return _committed_clone(files, transaction, latest)
-    origin = origin or _find_origin(files, clone)
-    if manifest_sha256 not in {None, origin.file.identity.sha256}:
-        raise replaced(clone.ref_version, str(manifest_sha256), origin.file.identity.sha256)
-    prepared = prepare_commit(
-        transaction, History(None), files, now_ns=time.time_ns(), first=FirstVersion(branch, cloned=origin.file)
-    )
-    if not clone.is_shallow:
-        copy_files(origin, chain.store, chain.base)
-    return prepared, None, NamingScheme.V2
+    def _prepare_clone(
+        self, clone: pb.Transaction.Clone, files: TableFiles
+    ) -> tuple[PreparedCommit, None, NamingScheme] | Committed:
+        """Prepare the first version of a branch or clone; or return the version that the Clone has made already."""
+        try:
+            latest = find_latest(files.store, files.base)
+        except ReferenceNotFound:
+            pass
+        else:
+            return _committed_clone(files, self.transaction, latest)
+        origin = self.origin or _find_origin(files, clone)
+        if self.manifest_sha256 not in {None, origin.file.identity.sha256}:
+            raise replaced(clone.ref_version, str(self.manifest_sha256), origin.file.identity.sha256)
+        first = FirstVersion(self.branch, cloned=origin.file)
+        prepared = prepare_commit(self.transaction, History(None), files, now_ns=time.time_ns(), first=first)
+        if not clone.is_shallow:
+            copy_files(origin, files.store, files.base)
+        return prepared, None, NamingScheme.V2
 
 
 def _committed_clone(files: TableFiles, transaction: pb.Transaction, latest: ManifestLocation) -> Committed:
@@ -193,53 +214,6 @@ def _find_origin(files: TableFiles, clone: pb.Transaction.Clone) -> Origin:
     except NotFound as error:
         raise ReferenceNotFound(f"clone of version {clone.ref_version} of {clone.ref_path}: {error}") from error
     return Origin(files.store, files.key_of(clone.ref_path) or "", file)
-
-
-class _CommitAttempt:
-    def __init__(
-        self,
-        chain: VersionChain,
-        transaction: pb.Transaction,
-        branch: str | None,
-        stable_row_ids: bool,
-        origin: Origin | None,
-        manifest_sha256: str | None,
-    ) -> None:
-        self._chain = chain
-        self._transaction = transaction
-        self._branch = branch
-        self._stable_row_ids = stable_row_ids
-        self._origin = origin
-        self._manifest_sha256 = manifest_sha256
-        self.last_slot = 0
-
-    def run(self) -> Committed | None:
-        """Make one attempt. Returns None if another writer took the slot."""
-        store, base = self._chain.store, self._chain.base
-        found = prepare_on_head(
-            self._chain,
-            self._transaction,
-            branch=self._branch,
-            stable_row_ids=self._stable_row_ids,
-            origin=self._origin,
-            manifest_sha256=self._manifest_sha256,
-        )
-        if isinstance(found, Committed):
-            return found
-        prepared, head, scheme = found
-        self.last_slot = prepared.version
-        assert prepared.file.transaction is not None
-        write_before_publishing(store, base, prepared.file.transaction, head, prepared.files)
-        path = manifest_path(base, prepared.version, scheme)
-        outcome = claim_slot(store, path, prepared.manifest)
-        if isinstance(outcome, SlotLost):
-            return None
-        if isinstance(outcome, SlotUnknown):
-            raise TransactionUnknown(
-                f"transaction {self._transaction.uuid} at version {prepared.version}: {outcome.reason}"
-            )
-        check_continues(store, base, prepared.file, head, scheme)
-        return Committed(prepared.version, path, prepared.file, outcome.e_tag, prepared.rebased)
 
 
 def check_continues(

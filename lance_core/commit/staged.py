@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.commit.chain import VersionChain, replaced
 from lance_core.commit.durability import write_before_publishing
-from lance_core.commit.loop import Committed, check_continues, prepare_on_head
+from lance_core.commit.loop import Committed, PendingCommit, check_continues
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionUnknown
@@ -180,9 +180,7 @@ def stage_commit(
         RetryableTransaction, IncompatibleTransaction, UnsupportedFeature, ReferenceNotFound: As `commit_transaction`.
     """
     chain = VersionChain(store, branch_base(base, branch))
-    found = prepare_on_head(
-        chain, transaction, branch=branch, stable_row_ids=stable_row_ids, manifest_sha256=manifest_sha256
-    )
+    found = PendingCommit(chain, transaction, branch, stable_row_ids, manifest_sha256=manifest_sha256).prepare()
     if isinstance(found, Committed):
         raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {found.version}")
     prepared, head, scheme = found
