@@ -109,9 +109,9 @@ class LineList:
             raise ValueError(f"{call}: expected a sentence and requests, found {statement!r}")
         self._lines.append(LancedbLine(call, statement, asked, since or self._since))
 
-    def about(self, call: str) -> Callable[..., None]:
+    def about(self, call: str, since: str | None = None) -> Callable[..., None]:
         """The function that adds lines about one call of the client: as `__call__` without its first argument."""
-        return partial(self, call)
+        return partial(self, call, since=since)
 
     def checks(self, run: Callable[[LancedbLine], Callable[[Any], None]]) -> Iterator[Check]:
         """The lines as checks of the kit."""

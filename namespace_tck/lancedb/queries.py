@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from namespace_tck.lancedb.data import DIMENSION
 from namespace_tck.lancedb.lines import BIG, Asked, LineList, N, R, T, missing, post, refused
-from namespace_tck.lancedb.matching import Rows, Where, text
+from namespace_tck.lancedb.matching import ANY, Rows, Where, text
 from namespace_tck.registry import Promise
 
 lines = LineList("queries", Promise.QUERIES)
@@ -46,6 +47,15 @@ def words(query: object, answer: Any, **given: Any) -> Asked:
     return scan(answer, full_text_query=query, k=10, **given)
 
 
+def tree(node: str, answer: Any, **given: Any) -> Asked:
+    """A query of words by a tree whose root is a node of this kind."""
+    return words({"query": {node: given}}, answer)
+
+
+def _by(column: str, *, ascending: bool = False, nulls_first: bool = False) -> dict[str, Any]:
+    return {"column_name": column, "ascending": ascending, "nulls_first": nulls_first}
+
+
 _search = lines.about("Table.search")
 _search(
     "A query without a vector answers all rows as an Arrow file or stream.",
@@ -74,19 +84,14 @@ lines("Query.with_row_id", "Row ids are answered.", scan(Rows(having=["_rowid"],
 _order_by = lines.about("Query.order_by")
 _order_by(
     "Rows are sorted downwards.",
-    scan(
-        Rows(values={"id": [5, 4, 3]}), k=3, order_by=[{"column_name": "id", "ascending": False, "nulls_first": True}]
-    ),
+    scan(Rows(values={"id": [5, 4, 3]}), k=3, order_by=[_by("id", nulls_first=True)]),
 )
 _order_by(
     "Rows are sorted by two columns.",
     scan(
         Rows(values={"text": ["cat nap", "fast dog", "lazy cat"]}),
         k=3,
-        order_by=[
-            {"column_name": "text", "ascending": True, "nulls_first": False},
-            {"column_name": "id", "ascending": True, "nulls_first": False},
-        ],
+        order_by=[_by("text", ascending=True), _by("id", ascending=True)],
     ),
 )
 lines(
@@ -124,11 +129,7 @@ _search(
 )
 _order_by(
     "An order by a column that is missing is refused.",
-    refused(
-        R + "query/",
-        {**_SCAN, "order_by": [{"column_name": "nope", "ascending": True, "nulls_first": False}]},
-        text("nope"),
-    ),
+    refused(R + "query/", {**_SCAN, "order_by": [_by("nope", ascending=True)]}, text("nope")),
 )
 _search(
     "A query of a log is refused by name, or answered.",
@@ -235,7 +236,7 @@ vectors(
 vectors(
     "Query.order_by",
     "The nearest rows are sorted by a column.",
-    near(Rows(values={"id": [3, 2, 1]}), order_by=[{"column_name": "id", "ascending": False, "nulls_first": False}]),
+    near(Rows(values={"id": [3, 2, 1]}), order_by=[_by("id")]),
 )
 vectors(
     "VectorQuery",
@@ -251,10 +252,7 @@ vectors(
             "distance_type": "cosine",
             "bypass_vector_index": True,
             "columns": ["id", "price"],
-            "order_by": [
-                {"column_name": "price", "ascending": False, "nulls_first": True},
-                {"column_name": "id", "ascending": True, "nulls_first": False},
-            ],
+            "order_by": [_by("price", nulls_first=True), _by("id", ascending=True)],
             "nprobes": 12,
             "minimum_nprobes": 12,
             "maximum_nprobes": 12,
@@ -286,7 +284,7 @@ vectors(
 
 found = LineList("words", Promise.QUERIES)
 _PUPPIES: Final = Rows(having=["_score"], values={"id": [0, 2]}, ordered=False)
-_MATCH: Final = {
+_MATCH: Final[dict[str, Any]] = {
     "terms": "puppy",
     "column": "text",
     "boost": 1.0,
@@ -310,100 +308,59 @@ _full_text_search(
 _full_text_search(
     "Words that nothing has are found nowhere.", words({"columns": ["text"], "query": "zebra"}, Rows(count=0))
 )
-_match_query = found.about("MatchQuery")
-_match_query("A match is searched for.", words({"query": {"match": _MATCH}}, _PUPPIES), since="0.3.0")
+_CAT: Final = {"match": {**_MATCH, "terms": "cat"}}
+_match_query = found.about("MatchQuery", since="0.3.0")
+_match_query("A match is searched for.", tree("match", _PUPPIES, **_MATCH))
 _match_query(
     "A match in no named column is searched for in all that have an index.",
-    words({"query": {"match": {**_MATCH, "column": None}}}, _PUPPIES),
-    since="0.3.0",
+    tree("match", _PUPPIES, **{**_MATCH, "column": None}),
 )
 _match_query(
     "A match may have a letter that is wrong.",
-    words({"query": {"match": {**_MATCH, "terms": "pupy", "fuzziness": 1}}}, _PUPPIES),
-    since="0.3.0",
+    tree("match", _PUPPIES, **{**_MATCH, "terms": "pupy", "fuzziness": 1}),
 )
 _match_query(
     "All words of a match are needed if that is asked for.",
-    words({"query": {"match": {**_MATCH, "terms": "puppy cat", "operator": "And"}}}, Rows(values={"id": [2]})),
-    since="0.3.0",
+    tree("match", Rows(values={"id": [2]}), **{**_MATCH, "terms": "puppy cat", "operator": "And"}),
 )
 _match_query(
     "A document may be a row, by name.",
-    post(
-        R + "query/",
-        {**_SCAN, "k": 10, "full_text_query": {"query": {"match": {**_MATCH, "document_granularity": "row"}}}},
-        _PUPPIES,
-        refusal="document_granularity",
-    ),
-    since="0.3.0",
+    replace(tree("match", _PUPPIES, **_MATCH, document_granularity="row"), refusal="document_granularity"),
 )
 _match_query(
     "A document may be an element of a list.",
-    post(
-        R + "query/",
-        {**_SCAN, "k": 10, "full_text_query": {"query": {"match": {**_MATCH, "document_granularity": "list_element"}}}},
-    ),
+    tree("match", ANY, **_MATCH, document_granularity="list_element"),
     since="0.6.0",
 )
 found(
     "PhraseQuery",
     "A phrase is searched for.",
-    words({"query": {"phrase": {"terms": "lazy cat", "column": "text", "slop": 0}}}, Rows(values={"id": [1]})),
+    tree("phrase", Rows(values={"id": [1]}), terms="lazy cat", column="text", slop=0),
     since="0.3.0",
 )
 found(
     "BoostQuery",
     "What is not wanted comes last.",
-    words(
-        {
-            "query": {
-                "boost": {
-                    "positive": {"match": _MATCH},
-                    "negative": {"match": {**_MATCH, "terms": "cat"}},
-                    "negative_boost": 0.3,
-                }
-            }
-        },
-        Rows(values={"id": [0, 2]}),
-    ),
+    tree("boost", Rows(values={"id": [0, 2]}), positive={"match": _MATCH}, negative=_CAT, negative_boost=0.3),
     since="0.3.0",
 )
 found(
     "MultiMatchQuery",
     "A match in several columns is searched for.",
-    words({"query": {"multi_match": {"query": "puppy", "columns": ["text"], "boost": [1.0]}}}, _PUPPIES),
+    tree("multi_match", _PUPPIES, query="puppy", columns=["text"], boost=[1.0]),
     since="0.3.0",
 )
 found(
     "BooleanQuery",
     "Conditions on words are joined.",
-    words(
-        {
-            "query": {
-                "boolean": {
-                    "must": [{"match": _MATCH}],
-                    "should": [],
-                    "must_not": [{"match": {**_MATCH, "terms": "cat"}}],
-                }
-            }
-        },
-        Rows(values={"id": [0]}),
-    ),
+    tree("boolean", Rows(values={"id": [0]}), must=[{"match": _MATCH}], should=[], must_not=[_CAT]),
     since="0.3.0",
 )
 found(
     "CombinedFieldsQuery",
     "Columns are searched as one, or that is refused by name.",
-    post(
-        R + "query/",
-        {
-            **_SCAN,
-            "k": 10,
-            "full_text_query": {
-                "query": {"combined_fields": {"query": "puppy", "columns": ["text"], "boost": [1.0], "operator": "Or"}}
-            },
-        },
-        _PUPPIES,
+    replace(
+        tree("combined_fields", _PUPPIES, query="puppy", columns=["text"], boost=[1.0], operator="Or"),
         refusal="combined_fields",
     ),
     since="0.3.0",
