@@ -24,7 +24,7 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 from lance.schema import LanceSchema
 
-from lance_core.errors import CorruptFile, StorageError, UnsupportedFeature
+from lance_core.errors import CorruptFile, LanceCoreError, StorageError, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
@@ -58,14 +58,10 @@ def encode_rows(table: pa.Table, version: str = DATA_STORAGE_VERSION) -> bytes:
     session = _memory_session()
     name = f"{next(_file_numbers)}.lance"
     schema = pa.schema([_uncompressed(field) for field in table.schema], metadata=table.schema.metadata)
-    try:
+    with _refusals("rows cannot be encoded", UnsupportedFeature):
         writer = session.open_writer(name, schema=schema, version=version)
         writer.write_batch(table.cast(schema))
         writer.close()
-    except BaseException as error:
-        if _is_refusal(error):
-            raise UnsupportedFeature(f"rows cannot be encoded: {error}") from error
-        raise
     try:
         return bytes(session.read_range(name, 0, writer.size_bytes))
     finally:
@@ -80,13 +76,9 @@ def read_rows(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     with tempfile.NamedTemporaryFile(prefix="lance-", suffix=".lance") as file:
         file.write(data)
         file.flush()
-        try:
+        with _refusals(f"data file of {len(data)} bytes cannot be read", CorruptFile):
             reader = LanceFileReader(file.name, columns=None if columns is None else list(columns))
             return reader.read_all(batch_size=_READ_BATCH_ROWS).to_table()
-        except BaseException as error:
-            if _is_refusal(error):
-                raise CorruptFile(f"data file of {len(data)} bytes cannot be read: {error}") from error
-            raise
 
 
 def schema_fields(schema: pa.Schema) -> list[pb.Field]:
@@ -94,12 +86,8 @@ def schema_fields(schema: pa.Schema) -> list[pb.Field]:
 
     Raises `UnsupportedFeature` for a type that the format does not have.
     """
-    try:
+    with _refusals("schema cannot be stored", UnsupportedFeature):
         _, (_, *fields) = LanceSchema.from_pyarrow(schema).__reduce__()
-    except BaseException as error:
-        if _is_refusal(error):
-            raise UnsupportedFeature(f"schema cannot be stored: {error}") from error
-        raise
     return [pb.Field.FromString(field) for field in fields]
 
 
@@ -112,13 +100,9 @@ def arrow_schema(fields: Iterable[pb.Field], metadata: Mapping[str, bytes] | Non
     fields = list(fields)
     check_depth(fields)
     encoded = json.dumps({key: list(value) for key, value in (metadata or {}).items()})
-    try:
+    with _refusals("schema cannot be read", UnsupportedFeature):
         schema = LanceSchema._from_protos(encoded, *(field.SerializeToString() for field in fields))  # noqa: SLF001
         return schema.to_pyarrow()
-    except BaseException as error:
-        if _is_refusal(error):
-            raise UnsupportedFeature(f"schema cannot be read: {error}") from error
-        raise
 
 
 def fragment_message(fragment: FragmentMetadata) -> pb.DataFragment:
@@ -171,19 +155,13 @@ def count_staged(
     A scan reads the deletion files; with `decode` also all columns, of blobs their descriptors. Raises `StorageError`
     if it fails. A few kinds of damage in data files end the process instead.
     """
-    with _storage_errors(f"{uri}: version {file.version} cannot be read"):
-        dataset = open_staged(uri, file, storage_options)
-
-        def count(most: int | None) -> int:
-            scanner = dataset.scanner(
-                columns=None if decode else [],
-                with_row_id=True,
-                batch_size=most,
-                batch_size_bytes=_DECODED_BYTES if decode else None,
-            )
-            return sum(batch.num_rows for batch in scanner.to_batches())
-
-        return scanned(count)
+    with _refusals(f"{uri}: version {file.version} cannot be read"):
+        return _counted(
+            open_staged(uri, file, storage_options),
+            columns=None if decode else [],
+            with_row_id=True,
+            batch_size_bytes=_DECODED_BYTES if decode else None,
+        )
 
 
 def external_blobs(
@@ -199,7 +177,7 @@ def external_blobs(
     columns. See `open_staged`; raises `StorageError`.
     """
     found: set[tuple[int, str]] = set()
-    with _storage_errors(f"{uri}: blobs of version {file.version} cannot be listed"):
+    with _refusals(f"{uri}: blobs of version {file.version} cannot be listed"):
         dataset = open_staged(uri, file, storage_options)
         chosen = dataset.get_fragment(fragment)
         batches = dataset.scanner(
@@ -243,13 +221,13 @@ def open_published(uri: str, version: int, storage_options: Mapping[str, str] | 
 
 def plan_compaction(dataset: lance.LanceDataset, options: Mapping[str, Any]) -> list[str]:
     """Compaction tasks as pylance's JSON, each for a group of neighbouring fragments. Writes nothing."""
-    with _storage_errors(f"{dataset.uri}: compaction cannot be planned"):
+    with _refusals(f"{dataset.uri}: compaction cannot be planned"):
         return [task.json() for task in Compaction.plan(dataset, dict(options)).tasks]
 
 
 def execute_compaction(dataset: lance.LanceDataset, task: str) -> str:
     """Write the data files of a compaction task. Returns its result as pylance's JSON. Commits nothing."""
-    with _storage_errors(f"{dataset.uri}: fragments cannot be compacted"):
+    with _refusals(f"{dataset.uri}: fragments cannot be compacted"):
         return str(CompactionTask.from_json(task).execute(dataset).json())
 
 
@@ -277,6 +255,15 @@ def scanned(scan: Callable[[int | None], T]) -> T:
         return scan(FEW_ROWS)
 
 
+def _counted(dataset: lance.LanceDataset, **options: Any) -> int:
+    """The rows of a scan with these options."""
+
+    def count(most: int | None) -> int:
+        return sum(batch.num_rows for batch in dataset.scanner(batch_size=most, **options).to_batches())
+
+    return scanned(count)
+
+
 def decoded_rows(
     dataset: lance.LanceDataset, fragments: Iterable[FragmentMetadata], columns: Sequence[str] | None = None
 ) -> int:
@@ -293,28 +280,15 @@ def decoded_rows(
     for number, message in enumerate(manifest.fragments):
         message.id = number
     encoded = serialized_manifest(ManifestFile(b"", manifest, None, None))
-    try:
+    files = ", ".join(file.path for fragment in new for file in fragment.files)
+    with _refusals(f"data files {files[:200]} cannot be read again", CorruptFile):
         opened = lance.LanceDataset(
             unpublished_uri(dataset.uri, encoded),
             serialized_manifest=encoded,
             storage_options=dataset._storage_options,  # noqa: SLF001
         )
-
-        def count(most: int | None) -> int:
-            batches = opened.scanner(
-                columns=None if columns is None else list(columns),
-                batch_size=most,
-                batch_size_bytes=_DECODED_BYTES,
-                io_buffer_size=_READ_AHEAD_BYTES,
-            ).to_batches()
-            return sum(batch.num_rows for batch in batches)
-
-        return scanned(count)
-    except BaseException as error:
-        if _is_refusal(error):
-            files = ", ".join(file.path for fragment in new for file in fragment.files)
-            raise CorruptFile(f"data files {files[:200]} cannot be read again: {error}") from error
-        raise
+        chosen = None if columns is None else list(columns)
+        return _counted(opened, columns=chosen, batch_size_bytes=_DECODED_BYTES, io_buffer_size=_READ_AHEAD_BYTES)
 
 
 def rewrite_group(result: str) -> pb.Transaction.Rewrite.RewriteGroup:
@@ -331,7 +305,7 @@ def commit_to_scratch(dataset: lance.LanceDataset, results: Sequence[str]) -> No
 
     Never to a table: pylance rewrites index segments only as part of a commit.
     """
-    with _storage_errors(f"{dataset.uri}: indices cannot be rewritten"):
+    with _refusals(f"{dataset.uri}: indices cannot be rewritten"):
         Compaction.commit(dataset, [RewriteResult.from_json(result) for result in results])
 
 
@@ -341,23 +315,19 @@ def optimize_scratch_indices(dataset: lance.LanceDataset, names: Sequence[str], 
     Never to a table: pylance writes such segments only as part of a commit. Each takes the place of the last `merged`
     segments of its index. Nothing is committed if there is nothing to do.
     """
-    with _storage_errors(f"{dataset.uri}: indices cannot be extended"):
+    with _refusals(f"{dataset.uri}: indices cannot be extended"):
         dataset.optimize.optimize_indices(index_names=list(names), num_indices_to_merge=merged)
 
 
 @contextmanager
-def _storage_errors(what: str) -> Iterator[None]:
+def _refusals(what: str, kind: type[LanceCoreError] = StorageError) -> Iterator[None]:
+    """Raise a failure inside pylance as this error. A panic of its native code is not an `Exception`."""
     try:
         yield
     except BaseException as error:
-        if _is_refusal(error):
-            raise StorageError(f"{what}: {error}") from error
+        if isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException":
+            raise kind(f"{what}: {error}") from error
         raise
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Whether an exception is a failure inside pylance. A panic of its native code is not an `Exception`."""
-    return isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException"
 
 
 @cache
@@ -382,29 +352,25 @@ def _uncompressed(field: pa.Field) -> pa.Field:
 
 
 def _data_file(file: Any) -> pb.DataFile:
-    message = pb.DataFile(
+    return pb.DataFile(
         path=str(file.path),
         fields=file.fields,
         column_indices=file.column_indices,
         file_major_version=file.file_major_version,
         file_minor_version=file.file_minor_version,
         file_size_bytes=file.file_size_bytes or 0,
+        base_id=file.base_id,
     )
-    if file.base_id is not None:
-        message.base_id = file.base_id
-    return message
 
 
 def _deletion_file(deletion: Mapping[str, Any]) -> pb.DeletionFile:
-    message = pb.DeletionFile(
+    return pb.DeletionFile(
         file_type=_DELETION_KINDS[deletion["file_type"]],
         read_version=deletion["read_version"],
         id=deletion["id"],
         num_deleted_rows=deletion["num_deleted_rows"],
+        base_id=deletion["base_id"],
     )
-    if deletion["base_id"] is not None:
-        message.base_id = deletion["base_id"]
-    return message
 
 
 def _set_sequence(message: pb.DataFragment, name: str, sequence: Mapping[str, Any]) -> None:
