@@ -70,7 +70,7 @@ def commit_transaction(
     that its target is empty is not part of the claim, so the target must be reserved by the caller (`Branches.create`
     reserves the name of a branch). A deep clone copies the files first and is always a table of its own.
 
-    Files of failed attempts are left to garbage collection.
+    Files of failed attempts are left to garbage collection. Returns and raises as `uri.commit_transaction`.
 
     Args:
         store: The store that holds the table.
@@ -80,20 +80,7 @@ def commit_transaction(
         max_retries: How many times an attempt is repeated.
         stable_row_ids: Whether a new table has stable row ids.
         origin: The version that a Clone copies. By default it is found in `store` by the path that the Clone names.
-        manifest_sha256: SHA-256 of the manifest that the transaction was computed on, in hexadecimal digits. Another
-            version of that number, of a branch or table that was made again, is a conflict.
-
-    Returns:
-        The version that the transaction made.
-
-    Raises:
-        RetryableTransaction: A concurrent version conflicts and the operation can be redone, or the retries are
-            exhausted. Nothing was committed.
-        IncompatibleTransaction: A concurrent version conflicts irreconcilably. Nothing was committed.
-        InvalidTransaction: The transaction contradicts itself or the table. Nothing was committed.
-        UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
-        ReferenceNotFound: The branch or table does not exist. Nothing was committed.
-        TransactionUnknown: The transaction may have been committed, or may still be.
+        manifest_sha256: As for `uri.commit_transaction`.
     """
     chain = VersionChain(store, branch_base(base, branch))
     pending = PendingCommit(chain, transaction, branch, stable_row_ids, origin, manifest_sha256)
