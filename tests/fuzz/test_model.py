@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.data.arrow import ARROW, stream
 from tests.running import running
 
-EXAMPLES = int(os.environ.get("LANCE_MODEL_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("LANCE_MODEL_EXAMPLES", "15"))
 SCHEMA = pa.schema([("id", pa.int64()), ("value", pa.int64())])
 NAMES = st.sampled_from(["one", "two", "three"])
 TAGS = st.sampled_from(["first", "second"])
