@@ -27,6 +27,8 @@ MODULES = {
 }
 OWN = {"Polars", "DuckDB", "DataFusion", "Ray"}
 """Engines that development installs."""
+LONG = {"Ray"}
+"""It starts a cluster, as `tests/client/test_ray_data.py` does for more than the page has."""
 
 
 def sections() -> dict[str, str]:
@@ -42,7 +44,9 @@ def test_every_engine_of_the_page_is_run() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", MODULES)
+@pytest.mark.parametrize(
+    "engine", [pytest.param(each, marks=[pytest.mark.long] if each in LONG else []) for each in MODULES]
+)
 def test_the_block_of_an_engine(engine: str, tmp_path: Path) -> None:
     if find_spec(MODULES[engine]) is None:
         assert engine not in OWN, "make setup installs it"

@@ -21,7 +21,9 @@ from tests.storage.limited import PlainStore
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("service", ["moto_server", "azurite", "fake_gcs"])
+@pytest.mark.parametrize(
+    "service", ["moto_server", *(pytest.param(each, marks=pytest.mark.long) for each in ("azurite", "fake_gcs"))]
+)
 def test_a_directory_to_a_bucket_to_a_bucket_to_a_directory(
     request: pytest.FixtureRequest, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
