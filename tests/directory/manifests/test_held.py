@@ -30,7 +30,14 @@ pytestmark = pytest.mark.slow
 
 PERSON, KNOWS = TABLE, ["g", "knows"]
 KEY = "held"
-DIES = pytest.mark.parametrize("die", [False, pytest.param(True, marks=pytest.mark.long)])
+DIES = pytest.mark.parametrize(
+    ("die", "step"),
+    [
+        pytest.param(False, 3, id="held at some"),
+        pytest.param(False, 1, marks=pytest.mark.long, id="held"),
+        pytest.param(True, 1, marks=pytest.mark.long, id="dies"),
+    ],
+)
 """Whether the call before which the process is held is its last. That it dies at a write, `test_crash` has as well."""
 
 
@@ -137,8 +144,9 @@ def held_everywhere(
     check: Callable[[Run], None],
     *,
     die: bool,
+    step: int,
 ) -> int:
-    """Run a scene held before each of its calls in turn; returns how many there are."""
+    """Run a scene held before each of its calls in turn, or before some of them; returns how many there are."""
     at = 0
     while True:
         place = tmp_path / f"held-{at}"
@@ -146,7 +154,7 @@ def held_everywhere(
         run = Run(place, meanwhile)
         held = run.hold(act, at, die=die)
         if len(run.verbs) <= at:
-            return at
+            return len(run.verbs)
         if held:
             try:
                 check(run)
@@ -154,7 +162,7 @@ def held_everywhere(
                 error.add_note(f"held before call {at} of {len(run.verbs)}")
                 raise
         shutil.rmtree(place)
-        at += 1
+        at += step
 
 
 @pytest.fixture
@@ -168,7 +176,9 @@ def two_tables(ground: Ground) -> Ground:
 
 
 @DIES
-def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(tmp_path: Path, two_tables: Ground, die: bool) -> None:
+def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(
+    tmp_path: Path, two_tables: Ground, die: bool, step: int
+) -> None:
     answers: list[Exception | None] = []
     operations = [
         two_tables.transaction(PERSON, rows(100, 101)),
@@ -205,12 +215,12 @@ def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(tmp_path: Path, two
             ground.call("drop_table", id=["g", "made"])
         run.check(PERSON, KNOWS)
 
-    calls = held_everywhere(tmp_path, two_tables.root, act, work_and_clean, check, die=die)
+    calls = held_everywhere(tmp_path, two_tables.root, act, work_and_clean, check, die=die, step=step)
     assert calls > 20
 
 
 @DIES
-def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, die: bool) -> None:
+def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, die: bool, step: int) -> None:
     ground.make_table(*PERSON)
     ground.catalog.sweep()
     take_name(ground, then=append_above)
@@ -224,7 +234,7 @@ def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, di
         assert Ground(run.root).ids(PERSON) == [0, 1, 2, 3, 4, 10, 11, 300]
         run.check(PERSON)
 
-    calls = held_everywhere(tmp_path, ground.root, act, work_only, check, die=die)
+    calls = held_everywhere(tmp_path, ground.root, act, work_only, check, die=die, step=step)
     assert calls > 10
 
 
@@ -247,7 +257,7 @@ def hurry(ground: Ground) -> None:
 @DIES
 @pytest.mark.parametrize("meanwhile", [finish_and_clean, hurry])
 def test_a_promotion_held_anywhere_brings_no_removed_version_back(
-    tmp_path: Path, two_tables: Ground, meanwhile: Callable[[Ground], None], die: bool
+    tmp_path: Path, two_tables: Ground, meanwhile: Callable[[Ground], None], die: bool, step: int
 ) -> None:
     """A process finishes what another one had flipped; others finish it first, compact, and clean up (G21)."""
     store = FaultStore(LocalStore(two_tables.root, "none"))
@@ -265,7 +275,7 @@ def test_a_promotion_held_anywhere_brings_no_removed_version_back(
         assert sorted(set(ground.ids(PERSON))) == [0, 1, 2, 3, 4, 5, 300, 301, 302]
         assert sorted(set(ground.ids(KNOWS))) == [0, 1, 2, 4, 5, 400, 401, 402]
 
-    calls = held_everywhere(tmp_path, two_tables.root, act, meanwhile, check, die=die)
+    calls = held_everywhere(tmp_path, two_tables.root, act, meanwhile, check, die=die, step=step)
     assert calls > 8
 
 

@@ -109,7 +109,7 @@ def branch(ground: Ground) -> Ground:
 @DIES
 @pytest.mark.parametrize("meanwhile", [make_again, make_again_only])
 def test_a_commit_held_anywhere_leaves_no_version_in_the_new_branch(
-    tmp_path: Path, branch: Ground, meanwhile: Callable[[Ground], None], die: bool
+    tmp_path: Path, branch: Ground, meanwhile: Callable[[Ground], None], die: bool, step: int
 ) -> None:
     operation = append(branch, 100, 101)
     committed = [0, 1, 2, 200] if meanwhile is make_again else [0, 1, 2]
@@ -131,7 +131,7 @@ def test_a_commit_held_anywhere_leaves_no_version_in_the_new_branch(
         check_quiet(run.root, since=ground.catalog.snapshot().version)
         check_progress(run.root)
 
-    assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die) > 10
+    assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die, step=step) > 10
 
 
 def commit_late(branch: Ground, operation: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,9 @@ def test_a_late_write_of_a_bucket_is_taken_back(branch: Ground, monkeypatch: pyt
 
 @pytest.mark.slow
 @DIES
-def test_a_removal_held_anywhere_removes_nothing_of_the_new_branch(tmp_path: Path, branch: Ground, die: bool) -> None:
+def test_a_removal_held_anywhere_removes_nothing_of_the_new_branch(
+    tmp_path: Path, branch: Ground, die: bool, step: int
+) -> None:
     branch.batch(append(branch, 100, 101))
     branch.catalog.sweep()
     left = branch.again()
@@ -177,7 +179,7 @@ def test_a_removal_held_anywhere_removes_nothing_of_the_new_branch(tmp_path: Pat
         Ground(run.root).batch(append(Ground(run.root), 300, 301))
         assert ids(run.root) == [0, 1, 2, 200, 300]
 
-    assert held_everywhere(tmp_path, branch.root, act, make_again, check, die=die) > 10
+    assert held_everywhere(tmp_path, branch.root, act, make_again, check, die=die, step=step) > 10
 
 
 def test_a_version_whose_files_are_missing_is_not_adopted(branch: Ground, caplog: pytest.LogCaptureFixture) -> None:
@@ -246,7 +248,7 @@ def test_a_file_under_the_name_of_a_closed_version_is_quarantined_when_its_own_f
 
 @pytest.mark.slow
 @DIES
-def test_an_unmanaged_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Ground, die: bool) -> None:
+def test_an_unmanaged_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Ground, die: bool, step: int) -> None:
     """Stock pylance commits to the new branch by path, under the name that a held process is about to remove."""
     branch.batch(append(branch, 100, 101))
     branch.catalog.sweep()
@@ -266,7 +268,7 @@ def test_an_unmanaged_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Gr
             Ground(run.root).catalog.sweep()
         assert ids(run.root) == [0, 1, 2, 200]
 
-    assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die) > 10
+    assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die, step=step) > 10
 
 
 def test_a_file_that_takes_the_name_during_a_removal_stays(branch: Ground) -> None:
