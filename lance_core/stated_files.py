@@ -110,8 +110,8 @@ def _contradiction(
             return f"has {summary.columns} columns, expected a column {column}"
         if flat and number in types:
             found, wanted = summary.fields[column].logical_type, types[number].logical_type
-            kinds = (_kind(found), _kind(wanted))
-            if None not in kinds and kinds[0] != kinds[1]:
+            kinds = set() if found == wanted else {_kind(found), _kind(wanted)}
+            if len(kinds) > 1 and None not in kinds:
                 return f"has {found} in column {column}, expected {wanted} ({types[number].name})"
     return None
 

@@ -311,9 +311,9 @@ def _check_wire(manifest: AnyManifest) -> None:
     """
     for message in (manifest, *manifest.fields):
         unknown_fields = UnknownFieldSet(message)
-        if len(unknown_fields) > _MOST_UNKNOWN:
-            raise CorruptFile(f"manifest: {len(unknown_fields):,} fields that are not known of one message")
-        for place in range(len(unknown_fields)):
+        if (count := len(unknown_fields)) > _MOST_UNKNOWN:
+            raise CorruptFile(f"manifest: {count:,} fields that are not known of one message")
+        for place in range(count):
             unknown = unknown_fields[place]
             known = message.DESCRIPTOR.fields_by_number.get(unknown.field_number)
             if known is not None:

@@ -449,13 +449,13 @@ class LocalStore(ObjectStore):
 
     def _prune(self, file: str) -> None:
         """Remove the directories that are empty without `file`: stock Lance lists a directory `x.lance` as a table."""
-        directory = os.path.dirname(file)
+        directory = file.rpartition("/")[0]
         while len(directory) > len(self._root):
             try:
                 os.rmdir(directory)
             except OSError:
                 return
-            directory = os.path.dirname(directory)
+            directory = directory.rpartition("/")[0]
 
     def _sync_bytes(self, path: str, file: str, synced: Durability | None) -> None:
         if synced is None:

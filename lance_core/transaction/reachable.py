@@ -128,11 +128,16 @@ def fragments_with_files(transaction: pb.Transaction) -> Iterator[pb.DataFragmen
 
 def changed_fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
     """Fragments that may have a new deletion file."""
-    yield from transaction.delete.updated_fragments
-    yield from transaction.update.updated_fragments
-    yield from transaction.merge.fragments
-    for group in transaction.rewrite.groups:
-        yield from group.new_fragments
+    match transaction.WhichOneof("operation"):
+        case "delete":
+            yield from transaction.delete.updated_fragments
+        case "update":
+            yield from transaction.update.updated_fragments
+        case "merge":
+            yield from transaction.merge.fragments
+        case "rewrite":
+            for group in transaction.rewrite.groups:
+                yield from group.new_fragments
 
 
 def _fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[tuple[str, StatedFile]]:
@@ -168,10 +173,13 @@ def _loose_data_files(
 
 def files_by_fragment_id(transaction: pb.Transaction) -> Iterator[tuple[int | None, pb.DataFile]]:
     """Data files of fragments that the transaction names by their ids only; with the id if they have all rows."""
-    for group in transaction.data_replacement.replacements:
-        yield group.fragment_id, group.new_file
-    for overlaid in transaction.data_overlay.groups:
-        yield from ((None, overlay.data_file) for overlay in overlaid.overlays)
+    match transaction.WhichOneof("operation"):
+        case "data_replacement":
+            for group in transaction.data_replacement.replacements:
+                yield group.fragment_id, group.new_file
+        case "data_overlay":
+            for overlaid in transaction.data_overlay.groups:
+                yield from ((None, overlay.data_file) for overlay in overlaid.overlays)
 
 
 def _loose_file(file: pb.DataFile) -> StatedFile:

@@ -142,7 +142,7 @@ class Committer:
         try:
             snapshot = self._table.current
             named = set().union(*(pending.chains for pending in mine))
-            if any(snapshot.table(table_id) is None for table_id, _ in named) or any(map(_is_undrop, batches)):
+            if any(snapshot.location(table_id) is None for table_id, _ in named) or any(map(_is_undrop, batches)):
                 snapshot = self._table.refresh()
             known = [pending.findings for pending in mine]
             with self._observer.step("verify"):

@@ -239,10 +239,10 @@ class GroupPlanner:
         Returns the chains where that is not possible now: whether the head is behind storage is unknown there.
         """
         unjudged: list[ChainKey] = []
-        for chain in pending.chains if attempt.snapshot.managed else ():
+        for chain in pending.chains & found.keys() if attempt.snapshot.managed else ():
             overlay = attempt.overlay.of(chain[0])
-            table, looked_at = overlay.table(chain[0]), attempt.snapshot.table(chain[0])
-            if chain not in found or table is None or looked_at is None or table.location != looked_at.location:
+            table = overlay.table(chain[0])
+            if table is None or table.location != attempt.snapshot.location(chain[0]):
                 continue  # the group moved the table: what was found lies at the location of another one
             attempt.removed_files += removed_files(attempt.snapshot, table, chain[1], found[chain])
             head = attempt.snapshot.head(*chain)

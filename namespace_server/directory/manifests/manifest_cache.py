@@ -12,7 +12,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from namespace_server.directory.manifests.manifest_reader import ManifestReader
 from namespace_server.directory.manifests.quarantine import Quarantine
 from namespace_server.directory.manifests.sized_cache import SizedCache
-from namespace_server.directory.model.entries import VersionEntry, place_of
+from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.observability.observation import CacheState, HitCount
 
 CacheKey = tuple[str, str | None, int, str]
@@ -26,7 +26,7 @@ _COPIES: Final = 3
 
 def cache_key(entry: VersionEntry) -> CacheKey:
     """The key of a row's manifest."""
-    return (*place_of(entry), entry.sha256)
+    return (entry.location, entry.branch, entry.version, entry.sha256)
 
 
 class ManifestCache:

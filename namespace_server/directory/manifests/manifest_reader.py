@@ -66,13 +66,14 @@ class ManifestReader:
 
     def from_memory(self, entry: VersionEntry) -> bytes | None:
         """The row's bytes, if this process committed them and has not promoted them yet."""
-        flipped = self._find(entry)
-        return None if flipped is None else flipped.planned.data
+        return self.recall(entry)[0]
 
-    def sent_at(self, entry: VersionEntry) -> float:
-        """When this process sent the row's flip (see `elapsed_clock`); 0.0 for a row that is not kept."""
-        flipped = self._find(entry)
-        return 0.0 if flipped is None else flipped.sent_at
+    def recall(self, entry: VersionEntry) -> tuple[bytes | None, float]:
+        """The bytes as `from_memory`, and when the row's flip was sent (see `elapsed_clock`); 0.0 without them."""
+        flipped = self._flipped.get(place_of(entry))
+        if flipped is None or flipped.planned.entry.sha256 != entry.sha256:
+            return None, 0.0
+        return flipped.planned.data, flipped.sent_at
 
     def read(self, entry: VersionEntry) -> bytes:
         """The manifest of a row: canonical, then staged, then canonical again (M4).
@@ -103,10 +104,6 @@ class ManifestReader:
         """The bytes under a staged path; see `StagedPaths.copies`."""
         return self._staged.copies(path)
 
-    def _find(self, entry: VersionEntry) -> _Flipped | None:
-        flipped = self._flipped.get(place_of(entry))
-        return None if flipped is None or flipped.planned.entry.sha256 != entry.sha256 else flipped
-
 
 def is_row(entry: VersionEntry, data: bytes) -> bool:
     """Whether bytes are the manifest that a row names. Rows of other writers carry no hash: the size is compared."""
@@ -135,7 +132,7 @@ def has_row(entry: VersionEntry, newest: CatalogSnapshot) -> bool:
     The rows of a deleted branch are gone, and others may have its name and numbers. A removed table's location is not
     used again, and its files may be read at earlier catalog versions (N1).
     """
-    return newest.table_at(entry.location) is None or newest.has_version(entry)
+    return newest.has_version(entry) or newest.table_at(entry.location) is None
 
 
 def is_whole(store: ObjectStore, base: str, file: ManifestFile) -> bool:

@@ -25,7 +25,7 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.format.manifest import parse_manifest_file
-from lance_core.format.naming import NamingScheme, branch_base, manifest_path
+from lance_core.format.naming import branch_base
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_contents, find_latest, list_versions
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -33,7 +33,15 @@ from namespace_server.directory.manifests.conditional_removal import remove_if
 from namespace_server.directory.manifests.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.manifests.staged_bundles import is_staged_alone
 from namespace_server.directory.manifests.stored_versions import is_vacant_below_higher
-from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
+from namespace_server.directory.model.entries import (
+    DROPPED,
+    Participant,
+    Place,
+    RecordEntry,
+    VersionEntry,
+    canonical_path,
+    place_of,
+)
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.durations import elapsed_clock
 
@@ -183,9 +191,9 @@ class Promoter:
 
     def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
         for entry in sorted(chain, key=_version_of):
-            sent_at = self._reader.sent_at(entry)
+            data, sent_at = self._reader.recall(entry)
             try:
-                promotion = self._promote_one(entry, sent_at)
+                promotion = self._promote_one(entry, data, sent_at)
             except LanceCoreError as error:  # a repair also reads the catalog, and files of other writers
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
                 return
@@ -194,7 +202,7 @@ class Promoter:
             if promotion.written is not None and (self._store.local or _is_late(sent_at)):
                 with self._lock:
                     self._unchecked[place_of(entry)] = _Unchecked(entry, promotion.written)
-            if self._find_unchecked(entry) is None:  # by another thread neither
+            elif self._find_unchecked(entry) is None:  # by another thread neither
                 self._conclude(entry)
 
     def _conclude(self, entry: VersionEntry) -> None:
@@ -206,8 +214,7 @@ class Promoter:
         waiting = self._unchecked.get(place_of(entry))
         return None if waiting is None or waiting.entry.sha256 != entry.sha256 else waiting
 
-    def _promote_one(self, entry: VersionEntry, sent_at: float) -> _Promotion:
-        data = self._reader.from_memory(entry)
+    def _promote_one(self, entry: VersionEntry, data: bytes | None, sent_at: float) -> _Promotion:
         at_once = self._store.local or not _is_late(sent_at)  # a directory's link fails where the staged name is gone
         may_be_removed = False
         if data is None:
@@ -321,9 +328,10 @@ class Promoter:
             elif not is_whole(self._store, entry.base, parse_manifest_file(data)):
                 self._take_back(entry, data)
             self._conclude(entry)
+            place = place_of(entry)
             with self._lock:
-                if self._unchecked.get(place_of(entry)) is each:
-                    del self._unchecked[place_of(entry)]
+                if self._unchecked.get(place) is each:
+                    del self._unchecked[place]
 
     def _take_back(self, entry: VersionEntry, data: bytes) -> None:
         """Remove a version that had been removed before, if its canonical file still has these bytes."""
@@ -344,7 +352,7 @@ class Promoter:
         top = newest.top_at(entry.location, entry.branch)
         if top is not None and top[0] > entry.version:
             return True
-        following = manifest_path(entry.base, entry.version + 1, NamingScheme(entry.naming_scheme))
+        following = canonical_path(entry.location, entry.branch, entry.version + 1, entry.naming_scheme)
         return find_contents(self._store, following) is not None
 
     def _recover(self, entry: VersionEntry) -> bytes | None:

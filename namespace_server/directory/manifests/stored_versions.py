@@ -15,13 +15,12 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
     NamingScheme,
     branch_base,
-    manifest_path,
     parse_manifest_name,
     versions_directory,
 )
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
-from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.entries import TableEntry, VersionEntry, canonical_path
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -39,30 +38,34 @@ def versions_above(
     What is left of a deleted branch is none of these (B2). A chain without a table has nothing above it. What
     cannot be parsed ends the chain and is reported.
     """
-    tables = [(chain, table) for chain in chains if (table := snapshot.table(chain[0])) is not None]
-    found = store.map(lambda item: _above(store, snapshot, item[1], item[0][1]), tables)
-    return {chain: versions for (chain, _), versions in zip(tables, found, strict=True) if versions}
+    looks = [(chain, location) for chain in chains if (location := snapshot.location(chain[0])) is not None]
+    found = store.map(lambda look: _above(store, snapshot, *look), looks)
+    return {chain: versions for (chain, _), versions in zip(looks, found, strict=True) if versions}
 
 
-def _above(store: ObjectStore, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None) -> list[FoundVersion]:
-    base = branch_base(table.location, branch)
-    if branch is not None and snapshot.tombstone_at(base) is not None:
+def _above(store: ObjectStore, snapshot: CatalogSnapshot, chain: ChainKey, location: str) -> list[FoundVersion]:
+    base = branch_base(location, chain[1])
+    if chain[1] is not None and snapshot.tombstone_at(base) is not None:
         return []
-    first = _first_above(snapshot, table.id, branch)
-    if first is not None:
-        return _read_upward(store, base, *first)
-    listed = list_versions(store, base)
-    return [] if not listed else _read_upward(store, base, listed[0].version, listed[0].scheme)
+    first = _first_above(snapshot, *chain)
+    if first is None:
+        listed = list_versions(store, base)
+        if not listed:
+            return []
+        first = listed[0].version, listed[0].scheme.value
+    return _read_upward(store, location, chain[1], *first)
 
 
-def _read_upward(store: ObjectStore, base: str, version: int, scheme: NamingScheme) -> list[FoundVersion]:
+def _read_upward(
+    store: ObjectStore, location: str, branch: str | None, version: int, scheme: str
+) -> list[FoundVersion]:
     found: list[FoundVersion] = []
     while True:
-        key = manifest_path(base, version, scheme)
+        key = canonical_path(location, branch, version, scheme)
         try:
             if (data := store.find(key)) is None:
                 return found
-            found.append((scheme.value, parse_manifest_file(data, expected_version=version), None))
+            found.append((scheme, parse_manifest_file(data, expected_version=version), None))
         except CorruptFile as error:
             logger.error("unmanaged file %s is not adopted: %s", key, error.reason)
             return found
@@ -71,15 +74,16 @@ def _read_upward(store: ObjectStore, base: str, version: int, scheme: NamingSche
 
 def key_above(snapshot: CatalogSnapshot, chain: ChainKey) -> str | None:
     """The path of the first version above the head of a chain; None where only a listing finds it."""
-    table, first = snapshot.table(chain[0]), _first_above(snapshot, *chain)
-    return None if table is None or first is None else manifest_path(branch_base(table.location, chain[1]), *first)
+    location, first = snapshot.location(chain[0]), _first_above(snapshot, *chain)
+    return None if location is None or first is None else canonical_path(location, chain[1], *first)
 
 
-def _first_above(snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | None) -> tuple[int, NamingScheme] | None:
+def _first_above(snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | None) -> tuple[int, str] | None:
+    """Version and naming scheme."""
     top = snapshot.top(table_id, branch)
     if top is not None:
-        return top[0] + 1, NamingScheme(top[1])
-    return (1, NamingScheme.V2) if branch is None else None
+        return top[0] + 1, top[1]
+    return (1, NamingScheme.V2.value) if branch is None else None
 
 
 def stored_entries(store: ObjectStore, table: TableEntry, branch: str | None) -> list[VersionEntry]:

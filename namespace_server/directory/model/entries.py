@@ -122,7 +122,7 @@ class VersionEntry:
     @property
     def canonical_path(self) -> str:
         """The key under which Lance looks for this version."""
-        return _canonical_path(self.location, self.branch, self.version, self.naming_scheme)
+        return canonical_path(self.location, self.branch, self.version, self.naming_scheme)
 
     @property
     def was_adopted(self) -> bool:
@@ -196,7 +196,8 @@ class RecordEntry:
 
 
 @lru_cache(maxsize=2048)  # each step of a commit asks for it
-def _canonical_path(location: str, branch: str | None, version: int, scheme: str) -> str:
+def canonical_path(location: str, branch: str | None, version: int, scheme: str) -> str:
+    """The key under which Lance looks for a version of a chain of the table at a location."""
     return manifest_path(branch_base(location, branch), version, NamingScheme(scheme))
 
 

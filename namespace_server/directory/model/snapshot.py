@@ -103,6 +103,11 @@ class CatalogSnapshot:
         stored = self._state.tables.get(table_id)
         return None if stored is None else stored.entry
 
+    def location(self, table_id: ObjectId) -> str | None:
+        """Where a table lies, or None where there is none; takes less than making its entry."""
+        stored = self._state.tables.get(table_id)
+        return None if stored is None else stored.location
+
     def table_at(self, location: str) -> ObjectId | None:
         """The id of the table that lives at a location."""
         return self._state.table_at(location)
@@ -180,7 +185,7 @@ class CatalogSnapshot:
     def has_version(self, entry: VersionEntry) -> bool:
         """Whether this very row is in the snapshot, under whatever name its table has here."""
         found = self.version_at(entry.location, entry.branch, entry.version)
-        return found is not None and found.identity == entry.identity
+        return found is entry or (found is not None and found.identity == entry.identity)
 
     def versions(
         self, table_id: ObjectId, branch: str | None = None, *, descending: bool = False, start: int | None = None

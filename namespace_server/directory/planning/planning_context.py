@@ -77,11 +77,12 @@ class PlanningContext:
 
         Raises `NotFound`, and `CorruptFile`, also for the head of a table that is missing.
         """
-        planned = self._planned.get(cache_key(entry))
+        key = cache_key(entry)
+        planned = self._planned.get(key)
         if planned is not None:
             return planned
         head = None if entry.branch is not None else self._snapshot.head(entry.table_id, None)
-        is_head = head is not None and cache_key(head) == cache_key(entry)
+        is_head = head is not None and (head is entry or cache_key(head) == key)
         return self._manifests.load_head(entry) if is_head else self._manifests.load(entry)
 
     def row_manifest(self, view: CatalogSnapshot, chain: ChainKey, version: int) -> ManifestFile | None:
@@ -228,10 +229,9 @@ class PlanningContext:
 
         One that the group makes has no versions of other writers to be looked for.
         """
-        held = self._snapshot.table(table.id)
-        if base is self._snapshot or (held is not None and held.location == table.location):
-            return False
         at = table.location
+        if base is self._snapshot or self._snapshot.location(table.id) == at:
+            return False
         return self._snapshot.table_at(at) is not None or self._snapshot.tombstone_at(at) is not None
 
     def is_promoted(self, entry: VersionEntry) -> bool:

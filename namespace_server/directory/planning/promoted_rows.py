@@ -61,8 +61,8 @@ def _removed(operation: Operation) -> ObjectId | None:
 
 def _is_open(snapshot: CatalogSnapshot, chain: ChainKey) -> bool:
     """Whether an open record published the head of a chain; its entry is made only then."""
-    table, top = snapshot.table(chain[0]), snapshot.top(*chain)
-    return table is not None and top is not None and (table.location, chain[1], top[0]) in snapshot.state.open_places
+    location, top = snapshot.location(chain[0]), snapshot.top(*chain)
+    return location is not None and top is not None and (location, chain[1], top[0]) in snapshot.state.open_places
 
 
 def _open_rows(snapshot: CatalogSnapshot, removed: Collection[ObjectId]) -> Iterator[VersionEntry]:

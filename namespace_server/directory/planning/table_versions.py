@@ -80,6 +80,7 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
     if staged.location != table.location:
         raise InvalidInputError(f"{chain_name(operation)} lies at {table.location}, its files at {staged.location}")
     require_fresh(builder, operation, table, staged)
+    below: ManifestFile | None = None
     if head is None:
         require_removed(builder, table, operation)
         _check_bases(operation, staged, None)
@@ -88,7 +89,7 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
         builder.require_head_promoted(head)
         if staged.refused_bases:
             _check_bases(operation, staged, builder.context.manifest(head))
-        _check_next(builder, operation, head, staged.file)
+        below = _check_next(builder, operation, head, staged.file)
     entry = VersionEntry(
         table_id=operation.id,
         branch=operation.branch,
@@ -103,7 +104,6 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
         staged_path=staged.key,
         metadata=operation.metadata,
     )
-    below = None if head is None else builder.context.manifest(head)
     return builder.publish(PlannedVersion(entry, staged.data, staged.file, rows_added(staged.file, below)))
 
 
@@ -205,7 +205,10 @@ def _check_first(builder: PlanBuilder, operation: CreateTableVersion, file: Mani
     forked_version(builder, operation, clone)
 
 
-def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: VersionEntry, file: ManifestFile) -> None:
+def _check_next(
+    builder: PlanBuilder, operation: CreateTableVersion, head: VersionEntry, file: ManifestFile
+) -> ManifestFile:
+    """A manifest continues the chain of its head (P3). Returns that of the head."""
     if file.operation == "clone":
         if operation.branch is None:
             raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: a Clone begins a chain")
@@ -232,6 +235,7 @@ def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: Versi
         )
     _check_room(operation, below, file)
     _check_files(operation, below, file)
+    return below
 
 
 def _check_bases(operation: CreateTableVersion, staged: StagedManifest, below: ManifestFile | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from lance_namespace.errors import InvalidInputError
@@ -38,9 +38,9 @@ class StagedManifestChecks:
         self._stage_max_age = stage_max_age
 
     def verify(
-        self, operation: CreateTableVersion, location: str, known_head: ManifestFile | None
+        self, operation: CreateTableVersion, location: str, known_head: Callable[[], ManifestFile | None]
     ) -> tuple[Finding, Iterable[str]]:
-        """A staged manifest and all that its transaction adds (S1).
+        """A staged manifest and all that its transaction adds (S1). `known_head` gives the manifest of the head.
 
         In a bucket these are looked at beside staging; for what was staged long ago at once (S3).
         """
@@ -51,7 +51,7 @@ class StagedManifestChecks:
             raise _unusable(operation, f"the manifest was staged {age} ago, stage again")
         file, transaction = _decoded(operation, data)
         # Of the head one has to know what it has already: not for an append, which names nothing that was there before.
-        head = None if file.operation == "append" else known_head
+        head = None if file.operation == "append" else known_head()
         added = added_files(self._store, base, transaction, head, file)
         outside = unknown_base(transaction, file.outline.base_paths)
         if outside is not None:

@@ -132,7 +132,13 @@ class Verifier:
             for index, operation in enumerate(batch.operations):
                 if index in findings[number]:
                     continue
-                if isinstance(operation, DeclareTable):
+                if isinstance(operation, _ON_TABLE):
+                    location = declared.get(operation.id) or snapshot.location(operation.id)
+                    if location is None:
+                        findings[number][index] = table_not_found(operation.id)
+                    else:
+                        tasks.append(_Task(number, index, operation, location))
+                elif isinstance(operation, DeclareTable):
                     declared[operation.id] = operation.location
                     if operation.chosen:
                         tasks.append(_Task(number, index, operation, operation.location))
@@ -140,13 +146,6 @@ class Verifier:
                     tasks.append(_Task(number, index, operation, operation.location))
                 elif isinstance(operation, UndropTable | UndropNamespace):
                     tasks.append(_Task(number, index, operation, ""))
-                elif isinstance(operation, _ON_TABLE):
-                    table = snapshot.table(operation.id)
-                    location = declared.get(operation.id) or (None if table is None else table.location)
-                    if location is None:
-                        findings[number][index] = table_not_found(operation.id)
-                    else:
-                        tasks.append(_Task(number, index, operation, location))
         durable: list[str] = []
         for task, (finding, keys) in zip(
             tasks, self._store.map(partial(self._verify_one, snapshot), tasks), strict=True
@@ -168,6 +167,10 @@ class Verifier:
             return file_damaged(error, f"table {join(task.operation.id)}: "), ()
 
     def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Iterable[str]]:
+        if isinstance(task.operation, CreateTableVersion):
+            return self._staged.verify(
+                task.operation, task.location, partial(self._known_head, task.operation, snapshot)
+            )
         if isinstance(task.operation, CommitTransaction):
             if task.operation.transaction.HasField("clone") and task.operation.branch is not None:
                 self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
@@ -186,9 +189,7 @@ class Verifier:
             return AddedFiles(task.location, {}, (), seen=True), ()
         if isinstance(task.operation, DeleteBranch):
             return self._references.needs_of_branch(task.operation, task.location, snapshot), ()
-        if isinstance(task.operation, DeleteTableVersions):
-            return self._references.references(task.operation, task.location), ()
-        return self._staged.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
+        return self._references.references(task.operation, task.location), ()
 
     def recheck(self, group: Iterable[tuple[Batch, Findings]], snapshot: CatalogSnapshot) -> bool:
         """Check, beside staging, what `verify` left open and what others may have changed since; in parallel.

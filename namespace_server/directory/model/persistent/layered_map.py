@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from immutables import Map
@@ -11,11 +12,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class _Removed:
-    __slots__ = ()
+class _Removed(Enum):
+    REMOVED = "removed"
 
 
-_REMOVED: Final = _Removed()
+_REMOVED: Final = _Removed.REMOVED
 
 
 class LayeredMap(Generic[K, V]):
@@ -40,7 +41,7 @@ class LayeredMap(Generic[K, V]):
         found = self._changes.get(key)
         if found is None:
             return self._base.get(key)
-        return None if isinstance(found, _Removed) else found
+        return None if found is _REMOVED else found
 
     def __getitem__(self, key: K) -> V:
         found = self.get(key)
@@ -61,7 +62,7 @@ class LayeredMap(Generic[K, V]):
             if key not in changes:
                 yield key, value
         for key, changed in changes.items():
-            if not isinstance(changed, _Removed):
+            if changed is not _REMOVED:
                 yield key, changed
 
     def values(self) -> Iterator[V]:
@@ -70,7 +71,7 @@ class LayeredMap(Generic[K, V]):
 
     def set(self, key: K, value: V) -> LayeredMap[K, V]:
         """The map with this value for the key."""
-        return self._with(self._changes.set(key, value), self._size + (key not in self))
+        return self._with(self._changes.set(key, value), self._size + (self.get(key) is None))
 
     def delete(self, key: K) -> LayeredMap[K, V]:
         """The map without the key. Raises `KeyError` when it is not there."""
