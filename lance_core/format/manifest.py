@@ -57,6 +57,7 @@ class ManifestFile:
     Attributes:
         outline: The manifest, with encoded or decoded fragments.
         transaction: The inline transaction, or None.
+        operation: The field name of its operation, such as `append`; None if it is unknown.
         transaction_uuid: The uuid of the transaction: inline, or from the name of the transaction file, or ''.
         indices: The index section; None if the table has no index.
     """
@@ -67,6 +68,7 @@ class ManifestFile:
         "_identity",
         "_manifest",
         "indices",
+        "operation",
         "outline",
         "transaction",
         "transaction_uuid",
@@ -77,6 +79,7 @@ class ManifestFile:
     ) -> None:
         self.outline = outline
         self.transaction = transaction
+        self.operation = None if transaction is None else transaction.WhichOneof("operation")
         self.transaction_uuid = _named_uuid(outline) if transaction is None else transaction.uuid
         self.indices = indices
         self._data: bytes | None = data
@@ -150,11 +153,6 @@ class ManifestFile:
         return self.timestamp_ns // 1_000_000
 
     @property
-    def operation(self) -> str | None:
-        """The field name of the inline transaction's operation, such as `append`; None if it is unknown."""
-        return None if self.transaction is None else self.transaction.WhichOneof("operation")
-
-    @property
     def encoded_manifest(self) -> bytes:
         """The Manifest message as the file has it, for `LanceDataset(uri, serialized_manifest=...)`.
 
@@ -168,6 +166,7 @@ class ManifestFile:
         """The same file with a transaction that was read from a transaction file."""
         found = copy(self)
         found.transaction = transaction
+        found.operation = transaction.WhichOneof("operation")
         return found
 
     def decode_fully(self) -> ManifestFile:

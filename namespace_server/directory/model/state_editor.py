@@ -58,7 +58,10 @@ def apply_changes(state: CatalogState, changes: Changes, serials: Mapping[str, i
 
 
 class _Editor:
-    """One edit. The maps are immutable; the editor holds the newest of each."""
+    """One edit. The maps are immutable; the editor holds the newest of each.
+
+    Those that each batch changes are changed in place until `finish`.
+    """
 
     def __init__(self, state: CatalogState, serials: Mapping[str, int]) -> None:
         self.before = state
@@ -66,11 +69,11 @@ class _Editor:
         self.namespaces = state.namespaces
         self.tables = state.tables
         self.locations = state.locations
-        self.records = state.records
+        self.records = state.records.mutate()
         self.keys = state.keys
-        self.requests = state.requests
+        self.requests = state.requests.mutate()
         self.used = state.used
-        self.open_records = state.open_records
+        self.open_records = state.open_records.mutate()
         self.opened: dict[Place, tuple[str, str | None]] = {}
         self.closed: list[RecordEntry] = []
         self.unrecognised_rows = state.unrecognised_rows
@@ -187,11 +190,11 @@ class _Editor:
             self.tables,
             children,
             self.locations,
-            self.records,
+            self.records.finish(),
             self.keys,
-            self.requests,
+            self.requests.finish(),
             self.used,
-            self.open_records,
+            self.open_records.finish(),
             self._open_places() if self.opened or self.closed else self.before.open_places,
             self.unrecognised_rows,
             self.collector,
@@ -300,19 +303,19 @@ class _Editor:
         old = self.records.get(uid)
         if old is not None:
             self._forget_record(old.entry)
-        self.records = self.records.set(uid, StoredRecord(record, self._serial(record.object_id)))
+        self.records[uid] = StoredRecord(record, self._serial(record.object_id))
         if record.key is not None:
             self.keys = self.keys.set(record.key, uid)
         if record.request_hash and (old is None or record.request_hash not in self.requests):
-            self.requests = self.requests.set(record.request_hash, uid)
+            self.requests[record.request_hash] = uid
         if record.state == "open":
-            self.open_records = self.open_records.set(uid, None)
+            self.open_records[uid] = None
             self.opened.update({place_of(party): (uid, party.staged_path) for party in record.participants})
         elif record.state in TOMBSTONES:
             self.used = self.used.update({party.location: uid for party in record.participants})
 
     def _remove_record(self, record: RecordEntry) -> None:
-        self.records = self.records.delete(record.batch_uuid)
+        del self.records[record.batch_uuid]
         self._forget_record(record)
 
     def _forget_record(self, record: RecordEntry) -> None:
@@ -320,7 +323,7 @@ class _Editor:
         if record.key is not None and self.keys.get(record.key) == record.batch_uuid:
             self.keys = self.keys.delete(record.key)
         if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
-            self.requests = self.requests.delete(record.request_hash)
+            del self.requests[record.request_hash]
         if record.state in TOMBSTONES:
             with self.used.mutate() as used:
                 for party in record.participants:
@@ -328,7 +331,7 @@ class _Editor:
                         del used[party.location]
                 self.used = used.finish()
         if record.batch_uuid in self.open_records:
-            self.open_records = self.open_records.delete(record.batch_uuid)
+            del self.open_records[record.batch_uuid]
             self.closed.append(record)
 
     def _policy(self) -> AccessPolicy | None:

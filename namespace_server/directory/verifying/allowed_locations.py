@@ -118,7 +118,11 @@ class AllowedLocations:
         if self._root is None:
             return None
         path = f"{self._root}/{key}"
-        return _leads_out(key) if _is_link(path) and not self._is_allowed(_resolved(path)) else None
+        try:
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        except OSError:
+            return None
+        return _leads_out(key) if is_link and not self._is_allowed(_resolved(path)) else None
 
     def links_outside(self, keys: Iterable[str]) -> dict[str, str]:
         """The symbolic links that lead out of the allowed places, among these keys and the directories above them.
@@ -166,13 +170,6 @@ class BlobLocations:
         if place.scheme == "file" and not Path(_path(place)).is_file():
             return f"{shown(location)}: expected a regular file, found none"
         return None
-
-
-def _is_link(path: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _leads_out(location: str) -> str:
