@@ -110,6 +110,7 @@ def test_a_version_belongs_to_a_table_only_in_its_location() -> None:
     unmanaged = VersionEntry(TABLE.id, None, 2, "0_a$t", 10, "", "", 0)
     snapshot = CatalogSnapshot(state=apply_changes(CatalogSnapshot().state, put([TABLE, unmanaged]), {"a$t$2": 7}))
     assert snapshot.head(TABLE.id) is None
+    assert (snapshot.location(TABLE.id), snapshot.location(("a", "u"))) == (TABLE.location, None)
     assert snapshot.state.serials("a$t$2") == (7,)
     replaced = apply_changes(snapshot.state, put([version(2)]), {"a$t$2": 9})
     assert replaced.serials("a$t$2") == (9,)
