@@ -26,7 +26,7 @@ from tests.server.nursery import Nursery
 from tests.server.servers import REPOSITORY, ServerProcess
 
 WRITER = Path(__file__).with_name("batch_writer.py")
-WRITERS, BATCHES, MORE_BATCHES = 8, 25, 50
+WRITERS, BATCHES = 8, 50
 NAMES = [f"t{number}" for number in range(5)]
 STEP = 25
 
@@ -42,15 +42,13 @@ def ground(tmp_path: Path) -> Ground:
     return made
 
 
-def _run_writers(
-    ground: Ground, urls: list[str], on_batch: Callable[[int], None] = lambda _: None, *, batches: int = BATCHES
-) -> list[Account]:
+def _run_writers(ground: Ground, urls: list[str], on_batch: Callable[[int], None] = lambda _: None) -> list[Account]:
     """Let the writers run to their end; `on_batch` is called with the number of batches decided so far."""
     config = {
         "urls": urls,
         "root": str(ground.root),
         "tables": {name: ground.location(["g", name]) for name in NAMES},
-        "batches": batches,
+        "batches": BATCHES,
     }
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     read, write = os.pipe()
@@ -67,12 +65,11 @@ def _run_writers(
             accounts.append(Account(**json.loads(line)))
             on_batch(len(accounts))
     assert [writer.wait() for writer in writers] == [0] * WRITERS
-    assert len(accounts) == WRITERS * batches
     return accounts
 
 
 def _check(ground: Ground, accounts: list[Account]) -> None:
-    assert len({account.key for account in accounts}) == len(accounts)
+    assert len({account.key for account in accounts}) == len(accounts) == WRITERS * BATCHES
     committed = [account for account in accounts if account.status == 200]
     ground = ground.again()
     ground.catalog.sweep()
@@ -129,7 +126,7 @@ def servers(ground: Ground, tmp_path: Path) -> Iterator[list[ServerProcess]]:
 
 @pytest.mark.long
 def test_many_writers_through_two_servers(ground: Ground, servers: list[ServerProcess]) -> None:
-    accounts = _run_writers(ground, [server.url for server in servers], batches=MORE_BATCHES)
+    accounts = _run_writers(ground, [server.url for server in servers])
 
     for server in servers:
         server.stop()
