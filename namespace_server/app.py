@@ -15,6 +15,7 @@ from namespace_server.answer import Answer
 from namespace_server.attempts import AttemptLog
 from namespace_server.background.scheduler import BackgroundJob
 from namespace_server.data.change_request import OPERATOR
+from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.observability.observation import RequestLog, RequestMetrics, RequestTracing
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.client_address import ClientAddresses
@@ -22,7 +23,6 @@ from namespace_server.rest.dialects.databases import databases
 from namespace_server.rest.dialects.lancedb import LancedbDialect
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
-from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.routers import ROUTES, documentation
 from namespace_server.rest.routing import Router
@@ -162,7 +162,7 @@ async def _no_client() -> Message:
 
 
 def create_app(
-    namespace: CatalogPort,
+    namespace: JsonCatalog,
     authenticator: Authenticator,
     *,
     limits: RequestLimits | None = None,

@@ -126,12 +126,12 @@ class JsonCatalog:
 
     @property
     def local(self) -> bool:
-        """Whether reads take microseconds."""
+        """Whether reads take microseconds, so that they may run on an event loop."""
         return self.catalog.store.local
 
     @property
     def group_limit(self) -> int:
-        """The most changes that one commit carries."""
+        """The most calls that one `commit_calls` carries out at once; of more it makes several."""
         return self.catalog.group_limit
 
     def read(
@@ -269,7 +269,8 @@ class JsonCatalog:
     def commit_calls(self, calls: Sequence[Call[T]]) -> list[T | LanceNamespaceError]:
         """Commit calls as a group: each has its own verdict, and those that commit share a flip where possible.
 
-        Blocking; returns one answer or error per call, in order.
+        Blocking; returns one answer or error per call, in order. An exception says nothing about the outcome; where it
+        is known that nothing was done, the error of the call says so (rule A3).
         """
         decided = self.catalog.commit_batches([call.batch for call in calls])
         found: list[T | LanceNamespaceError] = []
@@ -323,7 +324,10 @@ class JsonCatalog:
             raise (damaged if has_begun(error) else with_nothing_done(damaged)) from error
 
     def clean_up(self, calls: Sequence[Call[object]]) -> None:
-        """Clean up after calls that were committed and answered, if that is quick here; else the sweep does it."""
+        """Clean up after calls that were committed and answered, if that is quick here; else the sweep does it.
+
+        Blocking; raises nothing.
+        """
         self.catalog.finish_batches(call.batch.uuid for call in calls)
 
     def write(self, operation: str, request: Request, *, idempotency_key: str | None = None) -> Answer:

@@ -41,7 +41,6 @@ and answers become bytes.
     origins         where a request came from, told from one server to another
     own_address     the address of this machine for others
     header_names    names of our headers
-    port            the catalog as this layer needs it
 
 A read of the catalog is also a line in the `READS` of `directory.reading.descriptions`, a change one in
 `directory.model.batch_requests`; which fields their requests may have is generated from the OpenAPI document.

@@ -22,11 +22,11 @@ from typing import TypeVar, cast
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from namespace_server.directory.calls import Call
+from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.errors import BatchUnknown
 from namespace_server.observability.observation import RequestTracing
 from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.fair_queue import FairQueue, Group
-from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class CommitQueue:
 
     def __init__(
         self,
-        catalog: CatalogPort,
+        catalog: JsonCatalog,
         *,
         workers: int,
         capacity: int = 4096,

@@ -20,6 +20,7 @@ from namespace_server.attempts import AttemptLog, AttemptLogState, RequestOrigin
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
+from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.observability.observation import (
     SILENT,
@@ -36,7 +37,6 @@ from namespace_server.rest.errors import Misdirected
 from namespace_server.rest.event_streams import EventStreams
 from namespace_server.rest.header_names import FORWARDED_TO, HANDED_ORIGIN, PEER_CHALLENGE
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.request.ids import ROOT, Id, IdScope, PlaceOf
@@ -84,7 +84,7 @@ class CatalogService:
 
     def __init__(
         self,
-        namespace: CatalogPort,
+        namespace: JsonCatalog,
         authenticator: Authenticator,
         limits: RequestLimits | None = None,
         access_log: RequestLog | None = None,
