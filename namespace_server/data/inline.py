@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
-from namespace_server.data.change_request import Caller, ChangeRecord
+from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations
-from namespace_server.data.port import CommittedChange, TableCatalog
+from namespace_server.data.port import CommittedChange, TableCatalog, Tables
 from namespace_server.data.uploads import StagedUploads
 from table_data.batch_operations import DELIMITER, StagedOperation, TableState
 from table_data.errors import WorkFailed
 from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
+from table_data.requests.table_requests import CreateTable, TableRequest
 
 if TYPE_CHECKING:
     from table_data.jobs.reading import OpenTables
@@ -40,7 +39,7 @@ class InlineChanges:
     """
 
     def __init__(self, catalog: TableCatalog, commit: ChangeCommit) -> None:
-        tables = _InlineTables(catalog, commit)
+        tables = inline_tables(catalog, commit)
         self._operations: DataOperations[bytes] = DataOperations(tables, InlineWork())
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
@@ -62,43 +61,13 @@ class InlineChanges:
         return _finished(self._uploads.stage_change(operation, request, rows))
 
 
-class _InlineTables:
+def inline_tables(catalog: TableCatalog, commit: ChangeCommit) -> Tables:
     """A catalog whose coroutines never wait."""
 
-    def __init__(self, catalog: TableCatalog, commit: ChangeCommit) -> None:
-        self._catalog = catalog
-        self._commit = commit
+    async def commit_at_once(operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
+        return commit(operations, record)
 
-    @property
-    def storage_options(self) -> Mapping[str, str]:
-        return self._catalog.storage_options
-
-    async def find_table(
-        self,
-        request: ReadRequest,
-        *,
-        layout: bool = False,
-        subject: Subject | None = None,
-        privileges: Collection[Privilege] = (),
-    ) -> tuple[TableState, int]:
-        return self._catalog.find_table(request, layout=layout, subject=subject, privileges=privileges)
-
-    async def new_table(
-        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
-    ) -> tuple[TableState, int]:
-        return self._catalog.new_table(request, subject, implicit)
-
-    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
-        self._catalog.require(subject, privileges, table_id)
-
-    async def is_answered(self, caller: Caller) -> bool:
-        return self._catalog.is_answered(caller)
-
-    async def answered(self, record: ChangeRecord) -> CommittedChange | None:
-        return self._catalog.answered(record)
-
-    async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
-        return self._commit(operations, record)
+    return Tables(catalog, commit_at_once)
 
 
 def _finished(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -18,7 +18,7 @@ collection takes files that nothing names. What is left of it is such files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -31,7 +31,7 @@ from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRequest, RowsDigest
 from namespace_server.data.operations import DataOperations, namespace_errors, require_overwrite
-from namespace_server.data.port import TableCatalog, Tables
+from namespace_server.data.port import Tables
 from namespace_server.outcomes import before_commit
 from table_data.batch_operations import TableState, TransactionCommit
 from table_data.composition import join_parts
@@ -128,27 +128,10 @@ class UploadStore(Protocol):
         ...
 
 
-class UploadCatalog(TableCatalog, Protocol):
-    """A catalog whose tables are written in parts."""
-
-    @property
-    def uploads(self) -> UploadStore:
-        """The uploads of the root."""
-        ...
-
-
-class UploadTables(Tables, Protocol):
-    """Likewise, as changes of rows use it."""
-
-    async def with_uploads(self, work: Callable[[UploadStore], T]) -> T:
-        """Do work with the uploads of the root, beside the event loop."""
-        ...
-
-
 class MultipartWrites(Generic[Rows]):
     """The writes in parts to the tables of one catalog."""
 
-    def __init__(self, tables: UploadTables, operations: DataOperations[Rows]) -> None:
+    def __init__(self, tables: Tables, operations: DataOperations[Rows]) -> None:
         self._tables = tables
         self._operations = operations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -17,8 +17,10 @@ from table_data.jobs.job import Job, Staged
 from table_data.requests.table_requests import CreateTable, ReadChanges, ReadRequest, TableRequest
 
 if TYPE_CHECKING:
+    from namespace_server.data.multipart import UploadStore
     from table_data.change_feed.ranges import ChangeRange
 
+T = TypeVar("T")
 Rows_contra = TypeVar("Rows_contra", contravariant=True)
 
 
@@ -40,6 +42,23 @@ class CommittedChange:
     version: int | None = None
     identity: VersionIdentity | None = None
     kept: Mapping[str, object] | None = None
+
+
+Commit = Callable[[Sequence[StagedOperation], ChangeRecord], Awaitable[CommittedChange]]
+"""See `Tables.commit`."""
+
+
+class Look(Protocol):
+    """Does work that asks storage for something, so that an event loop does not wait for it."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """The result of the work."""
+        ...
+
+
+async def look_at_once(work: Callable[[], T]) -> T:
+    """A `Look` of a process without an event loop: never waits."""
+    return work()
 
 
 class CommitChange(Protocol):
@@ -158,21 +177,44 @@ class TableCatalog(Protocol):
         ...
 
     def is_answered(self, caller: Caller) -> bool:
-        """As `Tables.is_answered`."""
+        """Whether a change of this caller was committed under this idempotency key."""
         ...
 
     def answered(self, record: ChangeRecord) -> CommittedChange | None:
-        """As `Tables.answered`."""
+        """A change that was committed under its key before, with the answer that was `kept`; None if there is none.
+
+        Raises InvalidInputError (13) if the key was used for another request.
+        """
+        ...
+
+    @property
+    def uploads(self) -> UploadStore:
+        """The uploads of the root."""
         ...
 
 
-class Tables(Protocol):
-    """A catalog as changes of rows use it; calls that may wait for storage or for a commit are coroutines."""
+class Tables:
+    """A catalog as changes of rows use it; calls that may wait for storage or for a commit are coroutines.
+
+    Args:
+        catalog: The catalog.
+        commit: Commits staged operations as one batch, see `commit`.
+        find: Looks for something in the newest version of the catalog.
+        in_thread: Does work that waits for storage.
+    """
+
+    def __init__(
+        self, catalog: TableCatalog, commit: Commit, find: Look = look_at_once, in_thread: Look = look_at_once
+    ) -> None:
+        self._catalog = catalog
+        self._commit = commit
+        self._find = find
+        self._in_thread = in_thread
 
     @property
     def storage_options(self) -> Mapping[str, str]:
         """Options of Lance for the object store of the tables."""
-        ...
+        return self._catalog.storage_options
 
     async def find_table(
         self,
@@ -183,35 +225,37 @@ class Tables(Protocol):
         privileges: Collection[Privilege] = (),
     ) -> tuple[TableState, int]:
         """As `TableCatalog.find_table`, at the newest catalog version."""
-        ...
+        find = self._catalog.find_table
+        return await self._find(lambda: find(request, layout=layout, subject=subject, privileges=privileges))
 
     async def new_table(
         self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
     ) -> tuple[TableState, int]:
         """As `TableCatalog.new_table`."""
-        ...
+        return await self._find(lambda: self._catalog.new_table(request, subject, implicit))
 
     def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
         """As `TableCatalog.require`."""
-        ...
+        self._catalog.require(subject, privileges, table_id)
 
     async def is_answered(self, caller: Caller) -> bool:
-        """Whether a change of this caller was committed under this idempotency key."""
-        ...
+        """As `TableCatalog.is_answered`."""
+        return await self._find(lambda: self._catalog.is_answered(caller))
 
     async def answered(self, record: ChangeRecord) -> CommittedChange | None:
-        """A change that was committed under its key before, with the answer that was `kept`; None if there is none.
-
-        Raises InvalidInputError (13) if the key was used for another request.
-        """
-        ...
+        """As `TableCatalog.answered`."""
+        return await self._find(lambda: self._catalog.answered(record))
 
     async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         """Commit the staged operations as one batch. Raises the errors of a batch.
 
         Under an idempotency key there may be no operations: then the answer is recorded.
         """
-        ...
+        return await self._commit(operations, record)
+
+    async def with_uploads(self, work: Callable[[UploadStore], T]) -> T:
+        """Do work with the uploads of the root, beside the event loop."""
+        return await self._in_thread(lambda: work(self._catalog.uploads))
 
 
 class StagedChange(Protocol):

@@ -223,12 +223,12 @@ class CatalogTables:
         return self._catalog.blob_locations.refusal(place)
 
     def is_answered(self, caller: Caller) -> bool:
-        """Whether a change of this caller was committed under this idempotency key."""
+        """As `namespace_server.data.port.TableCatalog`."""
         key = caller.idempotency_key
         return key is not None and self._catalog.snapshot().record_by_key(key, caller.principal) is not None
 
     def answered(self, record: ChangeRecord) -> CommittedChange | None:
-        """As `namespace_server.data.port.Tables.answered`."""
+        """As `namespace_server.data.port.TableCatalog`."""
         snapshot = self._catalog.snapshot()
         replayed = replay_committed(change_batch(record, ()), snapshot, {})
         return None if replayed is None else kept_answer(self._catalog, replayed, snapshot)

@@ -17,9 +17,9 @@ from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord, ChangeRequest, RowsDigest
 from namespace_server.data.creation import TableCreation
-from namespace_server.data.multipart import MultipartWrites, UploadCatalog, UploadStore
+from namespace_server.data.multipart import MultipartWrites
 from namespace_server.data.operations import DataOperations, namespace_errors
-from namespace_server.data.port import CommitChange, CommittedChange, TableCatalog
+from namespace_server.data.port import Commit, CommitChange, CommittedChange, Look, TableCatalog, Tables
 from namespace_server.data.reads import (
     NEWEST,
     PlannedRead,
@@ -61,9 +61,6 @@ _FINDING: Final = 32
 """Threads that find tables of a remote catalog."""
 
 _WAITING: Final = "max_waiting_work"
-
-Commit = Callable[[Sequence[StagedOperation], ChangeRecord], Awaitable[CommittedChange]]
-"""See `Tables.commit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,7 @@ class DataService:
     begin waits; if too many wait, the next is refused (`LimitReached`, 21).
     """
 
-    def __init__(self, catalog: UploadCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
+    def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
         self._catalog = catalog
         self._limits = limits
         self._space = SpoolSpace(limits.spool)
@@ -404,26 +401,12 @@ class DataService:
             return await self._under_way.finish(work_on(rows, body.digest), body.receive, principal)
 
 
-class _Tables:
-    """A catalog as changes use it."""
+class _Tables(Tables):
+    """A catalog as changes use it whose clients may go away."""
 
-    def __init__(
-        self,
-        catalog: UploadCatalog,
-        commit: Commit,
-        find: Callable[[Callable[[], Any]], Awaitable[Any]],
-        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]],
-        under_way: UnderWay,
-    ) -> None:
-        self._catalog = catalog
-        self._commit = commit
-        self._find = find
-        self._in_thread = in_thread
+    def __init__(self, catalog: TableCatalog, commit: Commit, find: Look, in_thread: Look, under_way: UnderWay) -> None:
+        super().__init__(catalog, commit, find, in_thread)
         self._under_way = under_way
-
-    @property
-    def storage_options(self) -> Mapping[str, str]:
-        return self._catalog.storage_options
 
     async def find_table(
         self,
@@ -434,34 +417,11 @@ class _Tables:
         privileges: Collection[Privilege] = (),
     ) -> tuple[TableState, int]:
         self._under_way.check()
-        find = partial(self._catalog.find_table, request, layout=layout, subject=subject, privileges=privileges)
-        found: tuple[TableState, int] = await self._find(find)
-        return found
-
-    async def new_table(
-        self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
-    ) -> tuple[TableState, int]:
-        made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request, subject, implicit))
-        return made
-
-    def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
-        self._catalog.require(subject, privileges, table_id)
-
-    async def is_answered(self, caller: Caller) -> bool:
-        found: bool = await self._find(partial(self._catalog.is_answered, caller))
-        return found
-
-    async def answered(self, record: ChangeRecord) -> CommittedChange | None:
-        found: CommittedChange | None = await self._find(partial(self._catalog.answered, record))
-        return found
+        return await super().find_table(request, layout=layout, subject=subject, privileges=privileges)
 
     async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         with self._under_way.committing():
-            return await self._commit(operations, record)
-
-    async def with_uploads(self, work: Callable[[UploadStore], T]) -> T:
-        done: T = await self._in_thread(partial(work, self._catalog.uploads))
-        return done
+            return await super().commit(operations, record)
 
 
 class _BoundedThreads:

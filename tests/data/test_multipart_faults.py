@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,8 +18,8 @@ from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Append, Delete, Overwrite, encode_transaction
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import OPERATOR
-from namespace_server.data.inline import InlineWork, _InlineTables
-from namespace_server.data.multipart import MultipartWrites, PartUnknown, UploadStore
+from namespace_server.data.inline import InlineWork, inline_tables
+from namespace_server.data.multipart import MultipartWrites, PartUnknown
 from namespace_server.data.operations import DataOperations
 from namespace_server.directory.multipart_uploads import find_ended_uploads
 from table_data.batch_operations import TransactionCommit
@@ -30,14 +30,8 @@ from tests.directory.gc.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore, Write
 
-T = TypeVar("T")
 TABLE = ["t"]
 PART = str(uuid.UUID(int=1))
-
-
-class InlineUploads(_InlineTables):
-    async def with_uploads(self, work: Callable[[UploadStore], T]) -> T:
-        return work(self._catalog.uploads)  # type: ignore[attr-defined]
 
 
 def done(work: Coroutine[Any, Any, Answer]) -> dict[str, Any]:
@@ -55,7 +49,7 @@ class Process:
     def __init__(self, root: Path) -> None:
         self.store = FaultStore(LocalStore(root, "none"))
         self.ground = Ground(root, self.store)
-        tables = InlineUploads(self.ground.namespace.tables(), self.ground.namespace.commit_change)
+        tables = inline_tables(self.ground.namespace.tables(), self.ground.namespace.commit_change)
         self._writes: MultipartWrites[bytes] = MultipartWrites(tables, DataOperations(tables, InlineWork()))
 
     def begin(self) -> str:
