@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from immutables import Map
 from numpy.typing import NDArray
 
-from namespace_server.access.grants import ACCESS_ID, AccessEntry, GrantEntry, MembershipEntry
+from namespace_server.access.grants import ACCESS_ID, AccessRow
 from namespace_server.directory.manifest_table.column_parsing import (
     ParsedVersions,
     parse_versions,
@@ -28,16 +28,7 @@ from namespace_server.directory.manifest_table.row_codec import (
     decode_row,
     decode_version,
 )
-from namespace_server.directory.model.collector_rows import (
-    COLLECTOR_ID,
-    CURSOR_PREFIX,
-    INTENT_PREFIX,
-    PIN_PREFIX,
-    CollectorEntry,
-    CursorEntry,
-    IntentEntry,
-    PinEntry,
-)
+from namespace_server.directory.model.collector_rows import OwnEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -63,12 +54,7 @@ from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
     Children,
-    StoredAccess,
-    StoredCollector,
-    StoredCursor,
-    StoredIntent,
-    StoredNamespace,
-    StoredPin,
+    Stored,
     StoredRecord,
     StoredTable,
 )
@@ -90,18 +76,15 @@ class BulkLoader:
     """
 
     def __init__(self) -> None:
-        self._namespaces: dict[ObjectId, StoredNamespace] = {}
+        self._namespaces: dict[ObjectId, Stored[NamespaceEntry]] = {}
         self._tables: dict[ObjectId, StoredTable] = {}
         self._listed: list[StoredTable] = []
         self._paths: list[ObjectId] = []
         self._names: dict[ObjectId, list[str]] = {}
         self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
-        self._collector: StoredCollector | None = None
-        self._pins: dict[str, StoredPin] = {}
-        self._intents: dict[str, StoredIntent] = {}
-        self._cursors: dict[str, StoredCursor] = {}
-        self._access: dict[str, StoredAccess] = {}
+        self._own: dict[str, Stored[OwnEntry]] = {}
+        self._access: dict[str, Stored[AccessRow]] = {}
         self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
@@ -153,10 +136,7 @@ class BulkLoader:
                 }
             ),
             Map(self._unrecognised),
-            self._collector,
-            Map(self._pins),
-            Map(self._intents),
-            Map(self._cursors),
+            Map(self._own),
             frozenset(path for path in children if path and path not in self._namespaces),
             Map(self._access),
             policy_of(self._access),
@@ -250,27 +230,17 @@ class BulkLoader:
             self._keep_unrecognised(row.object_id, previous)
         self._holders[row.object_id] = serial
         if isinstance(entry, NamespaceEntry):
-            self._namespaces[entry.id] = StoredNamespace(entry, serial)
+            self._namespaces[entry.id] = Stored(entry, serial)
         elif isinstance(entry, RecordEntry):
             self._records[entry.batch_uuid] = StoredRecord(entry, serial)
-        elif isinstance(entry, CollectorEntry):
-            self._collector = StoredCollector(entry, serial)
-        elif isinstance(entry, PinEntry):
-            self._pins[entry.name] = StoredPin(entry, serial)
-        elif isinstance(entry, IntentEntry):
-            self._intents[entry.intent] = StoredIntent(entry, serial)
-        elif isinstance(entry, CursorEntry):
-            self._cursors[entry.name] = StoredCursor(entry, serial)
-        elif isinstance(entry, AccessEntry | GrantEntry | MembershipEntry):
-            self._access[row.object_id] = StoredAccess(entry, serial)
+        elif isinstance(entry, OwnEntry):
+            self._own[row.object_id] = Stored(entry, serial)
+        elif isinstance(entry, AccessRow):
+            self._access[row.object_id] = Stored(entry, serial)
 
     def _drop(self, object_id: str) -> None:
         self._namespaces.pop(parse_id(object_id), None)
-        if object_id == COLLECTOR_ID:
-            self._collector = None
-        self._pins.pop(object_id.removeprefix(PIN_PREFIX), None)
-        self._intents.pop(object_id.removeprefix(INTENT_PREFIX), None)
-        self._cursors.pop(object_id.removeprefix(CURSOR_PREFIX), None)
+        self._own.pop(object_id, None)
         self._access.pop(object_id, None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)

@@ -17,9 +17,7 @@ from namespace_server.access.grants import (
     ACCESS_ID,
     GRANT_PREFIX,
     MEMBERSHIP_PREFIX,
-    AccessEntry,
-    GrantEntry,
-    MembershipEntry,
+    AccessRow,
 )
 from namespace_server.answer import json_bytes
 from namespace_server.directory.manifest_table.access_codec import decode_access, encode_access
@@ -90,7 +88,7 @@ def encode_entry(entry: Entry) -> Row:
         return Row(entry.object_id, TRANSACTION, None, _encode_intent(entry))
     if isinstance(entry, CursorEntry):
         return Row(entry.object_id, TRANSACTION, None, _encode_cursor(entry))
-    if isinstance(entry, AccessEntry | GrantEntry | MembershipEntry):
+    if isinstance(entry, AccessRow):
         return Row(entry.object_id, TRANSACTION, None, encode_access(entry))
     metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
     if isinstance(entry, TableEntry):
@@ -295,29 +293,20 @@ def _decode_collector(metadata: str | None) -> CollectorEntry | None:
 
 def _encode_pin(entry: PinEntry) -> str:
     values: dict[str, Any] = {"state": _PIN, "version": entry.version, "timestamp_millis": entry.timestamp_ms}
-    return orjson.dumps(values | _lease(entry)).decode()
+    return orjson.dumps(values | _encode_lease(entry)).decode()
 
 
 def _decode_pin(name: str, metadata: str | None) -> PinEntry | None:
     values = _load_object(metadata)
     if values.get("state") != _PIN:
         return None
-    return PinEntry(
-        name,
-        _integer(values.get("version")),
-        _integer(values.get("until_millis")),
-        _string(values.get("reason")),
-        _string(values.get("principal")),
-        _integer(values.get("timestamp_millis")),
-        _integer(values.get("seconds")),
-        _integer(values.get("set_in")),
-    )
+    return PinEntry(name, _integer(values.get("version")), *_decode_lease(values))
 
 
 def _encode_intent(entry: IntentEntry) -> str:
     values: dict[str, Any] = {"state": _INTENT, "timestamp_millis": entry.timestamp_ms}
     values["chains"] = [list(chain) for chain in entry.chains]
-    return orjson.dumps(values | _lease(entry)).decode()
+    return orjson.dumps(values | _encode_lease(entry)).decode()
 
 
 def _decode_intent(intent: str, metadata: str | None) -> IntentEntry | None:
@@ -331,16 +320,7 @@ def _decode_intent(intent: str, metadata: str | None) -> IntentEntry | None:
         )
     except (TypeError, ValueError):
         return None
-    return IntentEntry(
-        intent,
-        chains,
-        _integer(values.get("until_millis")),
-        _string(values.get("reason")),
-        _string(values.get("principal")),
-        _integer(values.get("timestamp_millis")),
-        _integer(values.get("seconds")),
-        _integer(values.get("set_in")),
-    )
+    return IntentEntry(intent, chains, *_decode_lease(values))
 
 
 def _encode_cursor(entry: CursorEntry) -> str:
@@ -356,10 +336,22 @@ def _decode_cursor(name: str, metadata: str | None) -> CursorEntry | None:
     return CursorEntry(name, version, principal, _integer(values.get("timestamp_millis")))
 
 
-def _lease(entry: Lease) -> dict[str, Any]:
+def _encode_lease(entry: Lease) -> dict[str, Any]:
     given = {"until_millis": entry.until_ms or None, "reason": entry.reason, "principal": entry.principal}
     given |= {"seconds": entry.seconds or None, "set_in": entry.set_in or None}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _decode_lease(values: dict[str, Any]) -> tuple[int, str | None, str | None, int, int, int]:
+    """The fields that pins and intents share, in their order."""
+    return (
+        _integer(values.get("until_millis")),
+        _string(values.get("reason")),
+        _string(values.get("principal")),
+        _integer(values.get("timestamp_millis")),
+        _integer(values.get("seconds")),
+        _integer(values.get("set_in")),
+    )
 
 
 def _properties(values: object) -> Mapping[str, str]:

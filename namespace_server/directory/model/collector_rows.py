@@ -128,6 +128,9 @@ class CursorEntry:
         return self.version + 1 < oldest
 
 
+OwnEntry = CollectorEntry | PinEntry | IntentEntry | CursorEntry
+"""A row by which garbage collection decides."""
+
 Lease = PinEntry | IntentEntry
 """A row that ends by a garbage collection run.
 

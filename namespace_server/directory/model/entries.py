@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from lance_core.format.manifest import Identity
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
-from namespace_server.access.grants import AccessEntry, GrantEntry, MembershipEntry
-from namespace_server.directory.model.collector_rows import CollectorEntry, CursorEntry, IntentEntry, PinEntry
+from namespace_server.access.grants import AccessRow
+from namespace_server.directory.model.collector_rows import OwnEntry
 from namespace_server.directory.model.object_ids import DELIMITER, RECORD_PREFIX, ObjectId, version_object_id
 
 Place = tuple[str, str | None, int]
@@ -206,19 +206,7 @@ def place_of(item: VersionEntry | Participant) -> Place:
     return (item.location, item.branch, item.version)
 
 
-Entry = (
-    NamespaceEntry
-    | TableEntry
-    | VersionEntry
-    | RecordEntry
-    | CollectorEntry
-    | PinEntry
-    | IntentEntry
-    | CursorEntry
-    | AccessEntry
-    | GrantEntry
-    | MembershipEntry
-)
+Entry = NamespaceEntry | TableEntry | VersionEntry | RecordEntry | OwnEntry | AccessRow
 
 
 @dataclass(frozen=True, slots=True)

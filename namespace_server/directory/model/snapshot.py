@@ -5,17 +5,22 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import orjson
 
 from namespace_server.access.grants import AccessRow
 from namespace_server.access.policy import AccessPolicy
 from namespace_server.directory.model.collector_rows import (
+    COLLECTOR_ID,
+    CURSOR_PREFIX,
+    INTENT_PREFIX,
     NEVER_COLLECTED,
+    PIN_PREFIX,
     CollectorEntry,
     CursorEntry,
     IntentEntry,
+    OwnEntry,
     PinEntry,
 )
 from namespace_server.directory.model.entries import (
@@ -36,6 +41,7 @@ from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Ch
 from namespace_server.directory.model.state_editor import apply_changes
 
 ROOT: Final = NamespaceEntry(())
+Own = TypeVar("Own", bound=OwnEntry)
 
 
 class Disk:
@@ -100,7 +106,7 @@ class CatalogSnapshot:
 
     def table(self, table_id: ObjectId) -> TableEntry | None:
         """The table, or None."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         return None if stored is None else stored.entry
 
     def location(self, table_id: ObjectId) -> str | None:
@@ -151,19 +157,19 @@ class CatalogSnapshot:
 
     def head(self, table_id: ObjectId, branch: str | None = None) -> VersionEntry | None:
         """The newest version of a chain, or None when the table or the chain does not exist."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         chain = None if stored is None else stored.chain(branch)
         return None if stored is None or chain is None else chain.head(table_id, stored.location)
 
     def top(self, table_id: ObjectId, branch: str | None = None) -> tuple[int, str] | None:
         """Version and naming scheme of the head, or None where there is none; takes less than making its entry."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         chain = None if stored is None else stored.chain(branch)
         return None if chain is None else chain.top()
 
     def version_entry(self, table_id: ObjectId, branch: str | None, version: int) -> VersionEntry | None:
         """One version of a chain, or None."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         chain = None if stored is None else stored.chain(branch)
         return None if stored is None or chain is None else chain.find(version, table_id, stored.location)
 
@@ -191,7 +197,7 @@ class CatalogSnapshot:
         self, table_id: ObjectId, branch: str | None = None, *, descending: bool = False, start: int | None = None
     ) -> Iterator[VersionEntry]:
         """The versions of a chain in order, from version `start` on (inclusive, in the direction of travel)."""
-        stored: StoredTable | None = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         chain = None if stored is None else stored.chain(branch)
         if stored is None or chain is None:
             return iter(())
@@ -199,7 +205,7 @@ class CatalogSnapshot:
 
     def branches(self, table_id: ObjectId) -> tuple[str, ...]:
         """The branches that hold versions, by name. Main is not among them."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         return () if stored is None else tuple(chain.branch for chain in stored.chains if chain.branch is not None)
 
     def chains(self, table_id: ObjectId) -> tuple[str | None, ...]:
@@ -215,7 +221,7 @@ class CatalogSnapshot:
 
     def object_ids(self, table_id: ObjectId) -> Iterator[str]:
         """The object ids of a table and of all its versions on all branches: the rows that a drop removes (N3)."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         if stored is None:
             return
         yield stored.entry.object_id
@@ -271,44 +277,48 @@ class CatalogSnapshot:
     @property
     def collector(self) -> CollectorEntry:
         """The decisions of the last run; for a catalog that was never collected, everything is kept."""
-        stored = self._state.collector
-        return NEVER_COLLECTED if stored is None else stored.entry
+        return self._own(COLLECTOR_ID, CollectorEntry) or NEVER_COLLECTED
 
     @property
     def collected(self) -> bool:
         """Whether the catalog was collected: then servers of releases without garbage collection do not write (G25)."""
-        return self._state.collector is not None
+        return COLLECTOR_ID in self._state.own
 
     def pin(self, name: str) -> PinEntry | None:
         """The pin of that name, or None."""
-        stored = self._state.pins.get(name)
-        return None if stored is None else stored.entry
+        return self._own(PIN_PREFIX + name, PinEntry)
 
     def pins(self) -> list[PinEntry]:
         """All pins, by name."""
-        return [self._state.pins[name].entry for name in sorted(self._state.pins)]
+        return self._all_own(PinEntry)
 
     def is_pinned(self, version: int) -> bool:
         """Whether a pin keeps this catalog version."""
-        return any(stored.entry.version == version for stored in self._state.pins.values())
+        return any(pin.version == version for pin in self.pins())
 
     def intent(self, intent: str) -> IntentEntry | None:
         """The intent of that uuid, or None."""
-        stored = self._state.intents.get(intent)
-        return None if stored is None else stored.entry
+        return self._own(INTENT_PREFIX + intent, IntentEntry)
 
     def intents(self) -> list[IntentEntry]:
         """All intents, by uuid."""
-        return [self._state.intents[intent].entry for intent in sorted(self._state.intents)]
+        return self._all_own(IntentEntry)
 
     def cursor(self, name: str) -> CursorEntry | None:
         """The cursor of that name, or None."""
-        stored = self._state.cursors.get(name)
-        return None if stored is None else stored.entry
+        return self._own(CURSOR_PREFIX + name, CursorEntry)
 
     def cursors(self) -> list[CursorEntry]:
         """All cursors, by name."""
-        return [self._state.cursors[name].entry for name in sorted(self._state.cursors)]
+        return self._all_own(CursorEntry)
+
+    def _own(self, object_id: str, kind: type[Own]) -> Own | None:
+        stored = self._state.own.get(object_id)
+        return stored.entry if stored is not None and isinstance(stored.entry, kind) else None
+
+    def _all_own(self, kind: type[Own]) -> list[Own]:
+        found = [stored.entry for stored in self._state.own.values() if isinstance(stored.entry, kind)]
+        return sorted(found, key=lambda entry: entry.object_id)
 
     @property
     def policy(self) -> AccessPolicy | None:
@@ -355,12 +365,12 @@ class CatalogSnapshot:
             for chain in table.chains:
                 yield from chain.entries(table_id, table.location, descending=False)
         yield from self.records()
-        if state.collector is not None:
-            yield state.collector.entry
-        yield from self.pins()
-        yield from self.intents()
-        yield from self.cursors()
+        yield from (stored.entry for stored in state.own.values())
         yield from self.access_rows()
+
+    def _stored(self, table_id: ObjectId) -> StoredTable | None:
+        found: StoredTable | None = self._state.tables.get(table_id)
+        return found
 
     def _index(self) -> NameIndex:
         return self._state.names.index(self._state.children)

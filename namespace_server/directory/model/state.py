@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 from immutables import Map
 
 from namespace_server.access.grants import AccessRow
 from namespace_server.access.policy import AccessPolicy
-from namespace_server.directory.model.collector_rows import (
-    COLLECTOR_ID,
-    CURSOR_PREFIX,
-    INTENT_PREFIX,
-    PIN_PREFIX,
-    CollectorEntry,
-    CursorEntry,
-    IntentEntry,
-    PinEntry,
-)
+from namespace_server.directory.model.collector_rows import OwnEntry
 from namespace_server.directory.model.entries import (
     HASH_DIGITS,
     NamespaceEntry,
@@ -46,52 +37,14 @@ from namespace_server.directory.model.table_names import NO_TABLES, IndexedNames
 LONG_RESULTS: Final = 4_096
 """Results of a batch of more bytes than this are compressed in memory."""
 _CODEC: Final = "zstd"
+E = TypeVar("E")
 
 
-class StoredNamespace(NamedTuple):
-    """A namespace and the serial of its row."""
+class Stored(NamedTuple, Generic[E]):
+    """An entry, and the serial of its row."""
 
-    entry: NamespaceEntry
+    entry: E
     serial: int
-
-
-class StoredCollector(NamedTuple):
-    """The decisions of the last run, and the serial of its row."""
-
-    entry: CollectorEntry
-    serial: int
-
-
-class StoredPin(NamedTuple):
-    """A pin, and the serial of its row."""
-
-    entry: PinEntry
-    serial: int
-
-
-class StoredIntent(NamedTuple):
-    """An intent, and the serial of its row."""
-
-    entry: IntentEntry
-    serial: int
-
-
-class StoredCursor(NamedTuple):
-    """A cursor, and the serial of its row."""
-
-    entry: CursorEntry
-    serial: int
-
-
-class StoredAccess(NamedTuple):
-    """A row that grants, and its serial."""
-
-    entry: AccessRow
-    serial: int
-
-
-StoredNeed = StoredPin | StoredIntent | StoredCursor
-"""A row that says what has to be kept."""
 
 
 class StoredRecord:
@@ -183,7 +136,7 @@ class Children(NamedTuple):
 class CatalogState(NamedTuple):
     """The maps behind a snapshot."""
 
-    namespaces: Map[ObjectId, StoredNamespace] = Map()
+    namespaces: Map[ObjectId, Stored[NamespaceEntry]] = Map()
     tables: LayeredMap[ObjectId, StoredTable] = LayeredMap()
     children: Map[ObjectId, Children] = Map()
     locations: Map[str, ObjectId] = Map()
@@ -200,16 +153,11 @@ class CatalogState(NamedTuple):
     """Versions that open records published: batch uuid and staged path. Of two records for a place the later counts."""
     unrecognised_rows: Map[str, tuple[int, ...]] = Map()
     """Unrecognised or shadowed rows: object id -> serials. They stay on disk until the id is put."""
-    collector: StoredCollector | None = None
-    pins: Map[str, StoredPin] = Map()
-    """Pins by name."""
-    intents: Map[str, StoredIntent] = Map()
-    """Intents by uuid."""
-    cursors: Map[str, StoredCursor] = Map()
-    """Cursors by name."""
+    own: Map[str, Stored[OwnEntry]] = Map()
+    """Rows by which garbage collection decides, by their object ids."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
-    access: Map[str, StoredAccess] = Map()
+    access: Map[str, Stored[AccessRow]] = Map()
     """Rows that grant by their object ids, and the one that puts them in force."""
     policy: AccessPolicy | None = None
     """What the rows of `access` grant; None unless they are in force."""
@@ -242,23 +190,17 @@ class CatalogState(NamedTuple):
 
     def resolve(
         self, object_id: str
-    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredNeed | StoredAccess | VersionKey | None:
+    ) -> Stored[NamespaceEntry] | StoredTable | StoredRecord | Stored[OwnEntry] | Stored[AccessRow] | VersionKey | None:
         """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
-            if object_id == COLLECTOR_ID and self.collector is not None:
-                return self.collector
-            for prefix, rows in ((PIN_PREFIX, self.pins), (INTENT_PREFIX, self.intents), (CURSOR_PREFIX, self.cursors)):
-                if object_id.startswith(prefix):
-                    need: StoredNeed | None = rows.get(object_id[len(prefix) :])
-                    return need
-            access: StoredAccess | None = self.access.get(object_id)
-            if access is not None:
-                return access
+            own: Stored[OwnEntry] | Stored[AccessRow] | None = self.own.get(object_id) or self.access.get(object_id)
+            if own is not None:
+                return own
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:
                 return record
         path = parse_id(object_id)
-        found: StoredTable | StoredNamespace | None = self.tables.get(path) or self.namespaces.get(path)
+        found: StoredTable | Stored[NamespaceEntry] | None = self.tables.get(path) or self.namespaces.get(path)
         return self._version_at(path) if found is None else found
 
     def resolve_version(self, object_id: str) -> VersionKey | None:

@@ -10,7 +10,7 @@ from immutables import Map
 
 from namespace_server.access.grants import ACCESS_ID, AccessEntry, AccessRow, GrantEntry, MembershipEntry
 from namespace_server.access.policy import AccessPolicy
-from namespace_server.directory.model.collector_rows import CollectorEntry, CursorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import OwnEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -30,12 +30,7 @@ from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
     Children,
-    StoredAccess,
-    StoredCollector,
-    StoredCursor,
-    StoredIntent,
-    StoredNamespace,
-    StoredPin,
+    Stored,
     StoredRecord,
     StoredTable,
     VersionKey,
@@ -77,10 +72,7 @@ class _Editor:
         self.opened: dict[Place, tuple[str, str | None]] = {}
         self.closed: list[RecordEntry] = []
         self.unrecognised_rows = state.unrecognised_rows
-        self.collector = state.collector
-        self.pins = state.pins
-        self.intents = state.intents
-        self.cursors = state.cursors
+        self.own = state.own
         self.access = state.access
         self.granted: list[AccessRow] = []
         self.revoked: list[AccessRow] = []
@@ -98,12 +90,10 @@ class _Editor:
                 versions[holder[:2]].add(holder.version)
             elif isinstance(holder, StoredTable):
                 tables.append(holder)
-            elif isinstance(holder, StoredNamespace):
-                self._remove_namespace(holder.entry.id)
             elif isinstance(holder, StoredRecord):
                 self._remove_record(holder.entry)
             elif holder is not None:
-                self._remove_own(object_id, holder)
+                self._remove_other(object_id, holder.entry)
         for (table_id, branch), numbers in versions.items():
             table = self.tables[table_id]
             chain = table.chain(branch)
@@ -112,21 +102,14 @@ class _Editor:
         for table in tables:
             self._remove_table(table.id)
 
-    def _remove_own(
-        self, object_id: str, holder: StoredCollector | StoredPin | StoredIntent | StoredCursor | StoredAccess
-    ) -> None:
-        """Remove a row of the catalog's own that is no record."""
-        if isinstance(holder, StoredCollector):
-            self.collector = None
-        elif isinstance(holder, StoredPin):
-            self.pins = self.pins.delete(holder.entry.name)
-        elif isinstance(holder, StoredIntent):
-            self.intents = self.intents.delete(holder.entry.intent)
-        elif isinstance(holder, StoredCursor):
-            self.cursors = self.cursors.delete(holder.entry.name)
+    def _remove_other(self, object_id: str, entry: NamespaceEntry | OwnEntry | AccessRow) -> None:
+        if isinstance(entry, NamespaceEntry):
+            self._remove_namespace(entry.id)
+        elif isinstance(entry, OwnEntry):
+            self.own = self.own.delete(object_id)
         else:
             self.access = self.access.delete(object_id)
-            self.revoked.append(holder.entry)
+            self.revoked.append(entry)
 
     def put(self, changes: Changes) -> None:
         """Put rows, tables before their versions."""
@@ -140,16 +123,10 @@ class _Editor:
                 versions[entry.table_id, entry.branch].append((entry, self._serial(object_id)))
             elif isinstance(entry, RecordEntry):
                 records.append(entry)
-            elif isinstance(entry, CollectorEntry):
-                self.collector = StoredCollector(entry, self._serial(object_id))
-            elif isinstance(entry, PinEntry):
-                self.pins = self.pins.set(entry.name, StoredPin(entry, self._serial(object_id)))
-            elif isinstance(entry, IntentEntry):
-                self.intents = self.intents.set(entry.intent, StoredIntent(entry, self._serial(object_id)))
-            elif isinstance(entry, CursorEntry):
-                self.cursors = self.cursors.set(entry.name, StoredCursor(entry, self._serial(object_id)))
-            elif isinstance(entry, AccessEntry | GrantEntry | MembershipEntry):
-                self.access = self.access.set(object_id, StoredAccess(entry, self._serial(object_id)))
+            elif isinstance(entry, OwnEntry):
+                self.own = self.own.set(object_id, Stored(entry, self._serial(object_id)))
+            elif isinstance(entry, AccessRow):
+                self.access = self.access.set(object_id, Stored(entry, self._serial(object_id)))
                 self.granted.append(entry)
             else:
                 self._vacate_version(object_id)
@@ -197,10 +174,7 @@ class _Editor:
             self.open_records.finish(),
             self._open_places() if self.opened or self.closed else self.before.open_places,
             self.unrecognised_rows,
-            self.collector,
-            self.pins,
-            self.intents,
-            self.cursors,
+            self.own,
             detached,
             self.access,
             self._policy() if self.granted or self.revoked else self.before.policy,
@@ -240,7 +214,7 @@ class _Editor:
             self._remove_table(entry.id)
         if entry.id not in self.namespaces:
             self.touched.add(entry.id)
-        self.namespaces = self.namespaces.set(entry.id, StoredNamespace(entry, self._serial(object_id)))
+        self.namespaces = self.namespaces.set(entry.id, Stored(entry, self._serial(object_id)))
 
     def _remove_namespace(self, path: ObjectId) -> None:
         self.namespaces = self.namespaces.delete(path)
@@ -352,7 +326,7 @@ class _Editor:
             return places.finish()
 
 
-def policy_of(access: Mapping[str, StoredAccess]) -> AccessPolicy | None:
+def policy_of(access: Mapping[str, Stored[AccessRow]]) -> AccessPolicy | None:
     """The policy of all rows that grant; None unless they are in force."""
     return AccessPolicy.of(_grants(stored.entry for stored in access.values())) if ACCESS_ID in access else None
 

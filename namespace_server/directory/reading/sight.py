@@ -20,21 +20,19 @@ from namespace_server.access.subjects import Privilege, Subject, ordered
 from namespace_server.access.visible_names import MergedNames, VisibleNames
 from namespace_server.attempts import Authorization, ObjectKind, with_authorizations
 from namespace_server.credentials.vending import Permission
-from namespace_server.directory.model.collector_rows import CursorEntry, IntentEntry, PinEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, OwnEntry
 from namespace_server.directory.model.entries import (
     NamespaceEntry,
     Participant,
     RecordEntry,
     RecordState,
-    TableEntry,
-    VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import CloneTable, CommitTransaction, CreateBranch, CreateTableVersion
 from namespace_server.directory.model.persistent.name_index import NameIndex
 from namespace_server.directory.model.persistent.sorted_names import SortedNames
-from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.model.state import Children
+from namespace_server.directory.model.snapshot import CatalogSnapshot, Own
+from namespace_server.directory.model.state import Children, StoredTable
 from namespace_server.outcomes import with_nothing_done
 
 E = TypeVar("E", bound=Exception)
@@ -194,38 +192,10 @@ class VisibleSnapshot(CatalogSnapshot):
             return found
         return NamespaceEntry(namespace_id)
 
-    def table(self, table_id: ObjectId) -> TableEntry | None:
-        """The table, or None."""
-        return self._base.table(table_id) if self._sees(table_id) else None
-
     def table_at(self, location: str) -> ObjectId | None:
         """The id of the table that lives at a location, or None."""
         found = self._base.table_at(location)
         return found if found is not None and self._sees(found) else None
-
-    def head(self, table_id: ObjectId, branch: str | None = None) -> VersionEntry | None:
-        """The newest version of a chain of a table that may be seen, or None."""
-        return self._base.head(table_id, branch) if self._sees(table_id) else None
-
-    def top(self, table_id: ObjectId, branch: str | None = None) -> tuple[int, str] | None:
-        """Version and naming scheme of the head of a table that may be seen, or None."""
-        return self._base.top(table_id, branch) if self._sees(table_id) else None
-
-    def version_entry(self, table_id: ObjectId, branch: str | None, version: int) -> VersionEntry | None:
-        """One version of a chain of a table that may be seen, or None."""
-        return self._base.version_entry(table_id, branch, version) if self._sees(table_id) else None
-
-    def versions(
-        self, table_id: ObjectId, branch: str | None = None, *, descending: bool = False, start: int | None = None
-    ) -> Iterator[VersionEntry]:
-        """The versions of a chain of a table that may be seen, in order."""
-        if not self._sees(table_id):
-            return iter(())
-        return self._base.versions(table_id, branch, descending=descending, start=start)
-
-    def branches(self, table_id: ObjectId) -> tuple[str, ...]:
-        """The branches of a table that may be seen, by name."""
-        return self._base.branches(table_id) if self._sees(table_id) else ()
 
     def find_tables(self, words: Sequence[str], most: int) -> list[ObjectId]:
         """The tables that may be seen whose ids have all words; what is hidden is not looked through."""
@@ -241,48 +211,22 @@ class VisibleSnapshot(CatalogSnapshot):
 
     def record_by_key(self, idempotency_key: str, principal: str | None = None) -> RecordEntry | None:
         """The record of the batch for which the caller used an idempotency key."""
-        found = self._base.record_by_key(idempotency_key, principal) if self._sight.owns(principal) else None
-        return None if found is None else self._shown(found)
-
-    def record_by_request(self, request_hash: str) -> RecordEntry | None:
-        """The record of the latest batch with this request hash, if it is one that may be seen."""
-        found = self._base.record_by_request(request_hash)
-        return None if found is None else self._shown(found)
+        return super().record_by_key(idempotency_key, principal) if self._sight.owns(principal) else None
 
     def records(self, state: RecordState | None = None) -> Iterator[RecordEntry]:
         """The records, or those of one state, of which something may be seen, in no particular order."""
         return (shown for record in self._base.records(state) if (shown := self._shown(record)) is not None)
 
-    def pin(self, name: str) -> PinEntry | None:
-        """The pin of that name, if it is one of the caller's, or None."""
-        found = self._base.pin(name)
+    def _stored(self, table_id: ObjectId) -> StoredTable | None:
+        """The table that has this id, if it may be seen, which is asked before it is looked up."""
+        return super()._stored(table_id) if self._sees(table_id) else None
+
+    def _own(self, object_id: str, kind: type[Own]) -> Own | None:
+        found = super()._own(object_id, kind)
         return found if found is not None and self._is_own(found) else None
 
-    def pins(self) -> list[PinEntry]:
-        """The pins of the caller, by name."""
-        return [pin for pin in self._base.pins() if self._is_own(pin)]
-
-    def is_pinned(self, version: int) -> bool:
-        """Whether a pin of the caller keeps this catalog version."""
-        return any(pin.version == version for pin in self.pins())
-
-    def intent(self, intent: str) -> IntentEntry | None:
-        """The intent of that uuid, if it is one of the caller's, or None."""
-        found = self._base.intent(intent)
-        return found if found is not None and self._is_own(found) else None
-
-    def intents(self) -> list[IntentEntry]:
-        """The intents of the caller, by uuid."""
-        return [intent for intent in self._base.intents() if self._is_own(intent)]
-
-    def cursor(self, name: str) -> CursorEntry | None:
-        """The cursor of that name, if it is one of the caller's, or None."""
-        found = self._base.cursor(name)
-        return found if found is not None and self._is_own(found) else None
-
-    def cursors(self) -> list[CursorEntry]:
-        """The cursors of the caller, by name."""
-        return [cursor for cursor in self._base.cursors() if self._is_own(cursor)]
+    def _all_own(self, kind: type[Own]) -> list[Own]:
+        return [entry for entry in super()._all_own(kind) if self._is_own(entry)]
 
     def _children(self, namespace_id: ObjectId) -> Children | VisibleNames:  # type: ignore[override]
         """The names directly below that may be seen: by an index, not by a walk."""
@@ -290,15 +234,16 @@ class VisibleSnapshot(CatalogSnapshot):
         return super()._children(namespace_id) if found is None else found
 
     def _sees(self, table_id: ObjectId) -> bool:
-        """Whether a table of this id, if there is one, may be seen. It is asked before the table is looked up."""
+        """Whether a table of this id, if there is one, may be seen."""
         return self.allows(Privilege.SEE, table_id)
 
     def _holds(self, table_id: ObjectId) -> bool:
         """Whether there is a table of this id, seen or not."""
         return self._base.table(table_id) is not None
 
-    def _is_own(self, entry: PinEntry | IntentEntry | CursorEntry) -> bool:
-        return self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
+    def _is_own(self, entry: OwnEntry) -> bool:
+        is_of_all = isinstance(entry, CollectorEntry)
+        return is_of_all or self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
 
     def _shown(self, record: RecordEntry) -> RecordEntry | None:
         """What may be seen of a record: the tables, and the rest if that is all of the batch; None: nothing."""
