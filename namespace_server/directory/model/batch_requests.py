@@ -14,37 +14,7 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from namespace_server.directory.model import grant_requests, intent_requests, requests
 from namespace_server.directory.model.errors import shown
-from namespace_server.directory.model.grant_operations import (
-    EnableGrants,
-    GrantPrivileges,
-    GrantRole,
-    RevokePrivileges,
-    RevokeRole,
-)
-from namespace_server.directory.model.operations import (
-    AdvanceCursor,
-    AssertTableVersion,
-    CommitTransaction,
-    CreateBranch,
-    CreateNamespace,
-    CreateTableVersion,
-    DeclareTable,
-    DeleteCursor,
-    DeleteTableVersions,
-    DeregisterTable,
-    DropNamespace,
-    DropTable,
-    EndIntent,
-    RegisterIntent,
-    RegisterTable,
-    RemovePin,
-    RenameTable,
-    RequestedOperation,
-    SetPin,
-    SetTableProperties,
-    UndropNamespace,
-    UndropTable,
-)
+from namespace_server.directory.model.operations import RequestedOperation
 from namespace_server.directory.model.request_fields import (
     OBJECTS,
     Request,
@@ -59,58 +29,56 @@ from namespace_server.directory.model.requests import RequestRules
 _Reader = Callable[[Request, RequestRules], RequestedOperation]
 
 
-def _by_name(readers: Mapping[type[RequestedOperation], _Reader]) -> dict[str, _Reader]:
-    return {kind.name: read for kind, read in readers.items()}
+def _by_name(*readers: _Reader) -> dict[str, _Reader]:
+    """The readers by their names, which are those of what they read."""
+    return {read.__name__: read for read in readers}
 
 
 IN_BATCHES: Final = _by_name(
-    {
-        DeclareTable: requests.declare_table,
-        CreateTableVersion: requests.create_table_version,
-        DeleteTableVersions: requests.delete_table_versions,
-        DeregisterTable: requests.deregister_table,
-        CommitTransaction: requests.commit_transaction,
-        AssertTableVersion: requests.assert_table_version,
-        SetTableProperties: requests.set_table_properties,
-        UndropTable: requests.undrop_table,
-        DropTable: requests.drop_table,
-        RenameTable: requests.rename_table,
-        SetPin: requests.pin_catalog_version,
-        RemovePin: requests.unpin_catalog_version,
-        AdvanceCursor: requests.advance_cursor,
-        DeleteCursor: requests.delete_cursor,
-        RegisterIntent: intent_requests.register_intent,
-        EndIntent: intent_requests.end_intent,
-        EnableGrants: grant_requests.enable_grants,
-        GrantPrivileges: grant_requests.grant_privileges,
-        RevokePrivileges: grant_requests.revoke_privileges,
-        GrantRole: grant_requests.grant_role,
-        RevokeRole: grant_requests.revoke_role,
-    }
+    requests.declare_table,
+    requests.create_table_version,
+    requests.delete_table_versions,
+    requests.deregister_table,
+    requests.commit_transaction,
+    requests.assert_table_version,
+    requests.set_table_properties,
+    requests.undrop_table,
+    requests.drop_table,
+    requests.rename_table,
+    requests.pin_catalog_version,
+    requests.unpin_catalog_version,
+    requests.advance_cursor,
+    requests.delete_cursor,
+    intent_requests.register_intent,
+    intent_requests.end_intent,
+    grant_requests.enable_grants,
+    grant_requests.grant_privileges,
+    grant_requests.revoke_privileges,
+    grant_requests.grant_role,
+    grant_requests.revoke_role,
 )
 """The readers of the operations of a batch, by name."""
-_ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} | _by_name(
-    {
-        CreateNamespace: requests.create_namespace,
-        DropNamespace: requests.drop_namespace,
-        DeclareTable: requests.declare_table,
-        RegisterTable: requests.register_table,
-        DeregisterTable: requests.deregister_table,
-        DropTable: requests.drop_table,
-        UndropTable: requests.undrop_table,
-        UndropNamespace: requests.undrop_namespace,
-        SetPin: requests.pin_catalog_version,
-        RemovePin: requests.unpin_catalog_version,
-        AdvanceCursor: requests.advance_cursor,
-        DeleteCursor: requests.delete_cursor,
-        RegisterIntent: intent_requests.register_intent,
-        EndIntent: intent_requests.end_intent,
-        RenameTable: requests.rename_table,
-        CreateTableVersion: requests.create_table_version,
-        CreateBranch: requests.create_branch,
-        EnableGrants: grant_requests.enable_grants,
-    }
-)
+_IN_BATCHES_ONLY: Final = {
+    "delete_table_versions",  # alone it has another name
+    "commit_transaction",
+    "assert_table_version",
+    "set_table_properties",
+    "grant_privileges",
+    "revoke_privileges",
+    "grant_role",
+    "revoke_role",
+}
+_ALONE: Final = {
+    **{name: read for name, read in IN_BATCHES.items() if name not in _IN_BATCHES_ONLY},
+    **_by_name(
+        requests.create_namespace,
+        requests.drop_namespace,
+        requests.register_table,
+        requests.undrop_namespace,
+        requests.create_table_branch,
+    ),
+    "batch_delete_table_versions": requests.delete_table_versions,
+}
 
 
 def read_operations(call: str, request: Request, rules: RequestRules) -> tuple[RequestedOperation, ...]:

@@ -46,10 +46,7 @@ class RevokePrivileges:
 
 
 @dataclass(frozen=True, slots=True)
-class GrantRole:
-    """Give a role to a principal or to another role."""
-
-    name: ClassVar = "grant_role"
+class _OnRole:
     role: str
     to: Grantee
 
@@ -60,17 +57,17 @@ class GrantRole:
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeRole:
+class GrantRole(_OnRole):
+    """Give a role to a principal or to another role."""
+
+    name: ClassVar = "grant_role"
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeRole(_OnRole):
     """Take a role from a principal or from another role."""
 
     name: ClassVar = "revoke_role"
-    role: str
-    to: Grantee
-
-    @property
-    def id(self) -> ObjectId:
-        """The name of the role, as what errors name the operation by."""
-        return (self.role,)
 
 
 GrantOperation = EnableGrants | GrantPrivileges | RevokePrivileges | GrantRole | RevokeRole

@@ -119,10 +119,10 @@ def change_name(operation: str) -> str:
 def _operation(operation: Operation, waiting: list[Made]) -> Body:
     described: Body = {"operation": operation.name}
     match operation:
-        case SetPin(pin=pin) | RemovePin(pin=pin):
-            return described | {"pin": pin}
-        case AdvanceCursor(cursor=cursor) | DeleteCursor(cursor=cursor):
-            return described | {"cursor": cursor}
+        case SetPin() | RemovePin():
+            return described | {"pin": operation.key}
+        case AdvanceCursor() | DeleteCursor():
+            return described | {"cursor": operation.key}
         case RegisterIntent() | EndIntent() | AlterBatch() | KeepAnswer():
             return described
         case EnableGrants() | GrantPrivileges() | RevokePrivileges() | GrantRole() | RevokeRole():

@@ -119,67 +119,55 @@ class UndropNamespace:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPin:
+class _Keyed:
+    """An operation on what has a key in the place of a path: the name of a pin or a cursor, the uuid of the others."""
+
+    key: str
+
+    @property
+    def id(self) -> ObjectId:
+        """The key, as what errors name the operation by."""
+        return (self.key,)
+
+
+@dataclass(frozen=True, slots=True)
+class SetPin(_Keyed):
     """Keep a catalog version under a name, for so many `seconds`; None: until it is removed.
 
     `version` None is the one that the batch makes. A pin of that name is replaced.
     """
 
     name: ClassVar = "pin_catalog_version"
-    pin: str
     version: int | None
     seconds: int | None
     reason: str | None
 
-    @property
-    def id(self) -> ObjectId:
-        """The name of the pin, as what errors name the operation by."""
-        return (self.pin,)
-
 
 @dataclass(frozen=True, slots=True)
-class RemovePin:
+class RemovePin(_Keyed):
     """Remove a pin."""
 
     name: ClassVar = "unpin_catalog_version"
-    pin: str
-
-    @property
-    def id(self) -> ObjectId:
-        """The name of the pin, as what errors name the operation by."""
-        return (self.pin,)
 
 
 @dataclass(frozen=True, slots=True)
-class AdvanceCursor:
+class AdvanceCursor(_Keyed):
     """Put a cursor at a catalog version, up to which its consumer is done; None: the one that the batch makes.
 
     It is made if there is none of that name. `expected`: where it has to be now. It goes back only if `backwards`.
     """
 
     name: ClassVar = "advance_cursor"
-    cursor: str
     version: int | None
     expected: int | None
     backwards: bool = False
 
-    @property
-    def id(self) -> ObjectId:
-        """The name of the cursor, as what errors name the operation by."""
-        return (self.cursor,)
-
 
 @dataclass(frozen=True, slots=True)
-class DeleteCursor:
+class DeleteCursor(_Keyed):
     """Remove a cursor."""
 
     name: ClassVar = "delete_cursor"
-    cursor: str
-
-    @property
-    def id(self) -> ObjectId:
-        """The name of the cursor, as what errors name the operation by."""
-        return (self.cursor,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,32 +185,20 @@ class IntendedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterIntent:
+class RegisterIntent(_Keyed):
     """Register a job that may take long, or renew its registration, for so many `seconds`."""
 
     name: ClassVar = "register_intent"
-    intent: str
     tables: tuple[IntendedTable, ...]
     seconds: int
     reason: str | None
 
-    @property
-    def id(self) -> ObjectId:
-        """The uuid of the intent, as what errors name the operation by."""
-        return (self.intent,)
-
 
 @dataclass(frozen=True, slots=True)
-class EndIntent:
+class EndIntent(_Keyed):
     """End the intent of a job, if it is still there."""
 
     name: ClassVar = "end_intent"
-    intent: str
-
-    @property
-    def id(self) -> ObjectId:
-        """The uuid of the intent, as what errors name the operation by."""
-        return (self.intent,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,18 +395,12 @@ class KeepAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterBatch:
+class AlterBatch(_Keyed):
     """Change the properties noted on a batch: all changes or none."""
 
     name: ClassVar = "alter_transaction"
-    batch_uuid: str
     changes: tuple[NoteChange, ...]
     limits: Limits
-
-    @property
-    def id(self) -> ObjectId:
-        """The uuid, as what errors name the operation by."""
-        return (self.batch_uuid,)
 
 
 RequestedOperation = (

@@ -339,7 +339,7 @@ def assert_table_version(request: Request, rules: RequestRules) -> AssertTableVe
     return AssertTableVersion(target, branch(request), version, location, manifest)
 
 
-def create_branch(request: Request, _rules: RequestRules) -> CreateBranch:
+def create_table_branch(request: Request, _rules: RequestRules) -> CreateBranch:
     """CreateTableBranchRequest."""
     version = integer(request, "from_version")
     if version is not None and version < 1:

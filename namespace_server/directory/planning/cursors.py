@@ -19,11 +19,11 @@ def plan_cursor(builder: PlanBuilder, index: int, operation: AdvanceCursor | Del
     HistoryGone (11) for a position whose next version is not kept; InvalidInputError (13) for one in the future;
     TableVersionNotFoundError (11) if a cursor that is removed is not there.
     """
-    found = builder.work.cursor(operation.cursor)
+    found = builder.work.cursor(operation.key)
     if isinstance(operation, AdvanceCursor):
         return {"cursor": cursor_json(_advance(builder, index, operation, found))}
     if found is None:
-        raise TableVersionNotFoundError(f"there is no cursor {operation.cursor}")
+        raise TableVersionNotFoundError(f"there is no cursor {operation.key}")
     builder.change(removes=[found.object_id])
     return {"cursor": cursor_json(found)}
 
@@ -41,9 +41,9 @@ def _advance(builder: PlanBuilder, index: int, operation: AdvanceCursor, found: 
         raise _conflict(index, operation, found, f"catalog version {version} is before it, and `backwards` is not set")
     if operation.version is not None and version > newest:
         raise InvalidInputError(
-            f"cursor {operation.cursor}: expected a catalog version up to {newest}, found {version}, which is to come"
+            f"cursor {operation.key}: expected a catalog version up to {newest}, found {version}, which is to come"
         )
-    cursor = CursorEntry(operation.cursor, version, builder.batch.principal, builder.context.now_ms)
+    cursor = CursorEntry(operation.key, version, builder.batch.principal, builder.context.now_ms)
     if cursor.is_expired(oldest):
         raise HistoryGone(version, oldest)
     builder.change([cursor])
@@ -61,7 +61,5 @@ def _conflict(index: int, operation: AdvanceCursor, found: CursorEntry | None, w
     actual = None if found is None else found.version
     place = "there is none" if found is None else f"it is at catalog version {found.version}"
     hint = f"incompatible: {place}: {why}"
-    detail = ConflictDetail(
-        index, (operation.cursor,), None, operation.expected, actual, None, hint, kind="incompatible"
-    )
-    return BatchConflict(f"cursor {operation.cursor}: {hint}", detail, operation.name)
+    detail = ConflictDetail(index, (operation.key,), None, operation.expected, actual, None, hint, kind="incompatible")
+    return BatchConflict(f"cursor {operation.key}: {hint}", detail, operation.name)

@@ -16,7 +16,7 @@ def plan_intent(builder: PlanBuilder, operation: RegisterIntent | EndIntent) -> 
     TableNotFoundError (4) for a table without a location, and TableVersionNotFoundError (11) for a version that is to
     be kept and is not there.
     """
-    known = builder.work.intent(operation.intent)
+    known = builder.work.intent(operation.key)
     if isinstance(operation, EndIntent):
         if known is None:
             return {}
@@ -25,7 +25,7 @@ def plan_intent(builder: PlanBuilder, operation: RegisterIntent | EndIntent) -> 
     now_ms = builder.context.now_ms
     until_ms = now_ms + operation.seconds * 1_000
     intent = IntentEntry(
-        operation.intent,
+        operation.key,
         _chains(builder, () if known is None else known.chains, operation.tables),
         until_ms if known is None else max(until_ms, known.until_ms),
         operation.reason,

@@ -428,26 +428,26 @@ class Judge:
     def _keeping(
         self, operation: SetPin | RemovePin | AdvanceCursor | DeleteCursor | RegisterIntent | EndIntent
     ) -> OperationResult | None:
-        catalog = self.judged(())
+        catalog, name = self.judged(()), operation.key
         match operation:
             case SetPin():
                 self._check("catalog", (), MAINTAIN)
-            case RemovePin(pin=name):
+            case RemovePin():
                 pin = catalog.pin(name)
                 if pin is not None and not self._is_its(pin.principal):
                     raise self._hidden(TableVersionNotFoundError(f"there is no pin {name}"), "catalog", ())
-            case DeleteCursor(cursor=name):
+            case DeleteCursor():
                 cursor = catalog.cursor(name)
                 if cursor is not None and not self._is_its(cursor.principal):
                     raise self._hidden(TableVersionNotFoundError(f"there is no cursor {name}"), "catalog", ())
-            case AdvanceCursor(cursor=name):
+            case AdvanceCursor():
                 cursor = catalog.cursor(name)
                 self._keeps("cursor", name, None if cursor is None else cursor.principal, known=cursor is not None)
-            case RegisterIntent(intent=name):
+            case RegisterIntent():
                 intent = catalog.intent(name)
                 self._keeps("intent", name, None if intent is None else intent.principal, known=intent is not None)
                 self._intended(operation)
-            case EndIntent(intent=name):
+            case EndIntent():
                 intent = catalog.intent(name)
                 return {} if intent is not None and not self._is_its(intent.principal) else None
         return None
@@ -472,7 +472,7 @@ class Judge:
         Then it has to be one of the table that the subject may create there, or each caller could keep the files of
         tables that were dropped, or are hidden. A renewal is not judged so: the table may have gone meanwhile.
         """
-        own = self.judged(()).intent(operation.intent)
+        own = self.judged(()).intent(operation.key)
         kept = frozenset() if own is None else {chain.location for chain in own.chains}
         for table in operation.tables:
             location, named = table.location, {table.id}
@@ -493,9 +493,9 @@ class Judge:
         return self._policy(object_id).allows(self.subject, SEE, object_id)
 
     def _notes(self, operation: AlterBatch) -> None:
-        record = self.judged(()).record(operation.batch_uuid)
+        record = self.judged(()).record(operation.key)
         if record is not None and record.is_batch and not self._is_its(record.principal):
-            error = TransactionNotFoundError(f"batch {operation.batch_uuid} has no record, or none any more")
+            error = TransactionNotFoundError(f"batch {operation.key} has no record, or none any more")
             raise self._hidden(error, "catalog", ())
 
     # -- grants

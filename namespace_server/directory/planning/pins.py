@@ -14,9 +14,9 @@ def plan_pin(builder: PlanBuilder, operation: SetPin | RemovePin) -> OperationRe
     """Set or remove a pin. Raises TableVersionNotFoundError (11) for a version that is not kept, or no such pin."""
     if isinstance(operation, SetPin):
         return _set(builder, operation)
-    pin = builder.work.pin(operation.pin)
+    pin = builder.work.pin(operation.key)
     if pin is None:
-        raise TableVersionNotFoundError(f"there is no pin {operation.pin}")
+        raise TableVersionNotFoundError(f"there is no pin {operation.key}")
     builder.change(removes=[pin.object_id])
     return {"pin": pin_json(pin)}
 
@@ -28,11 +28,11 @@ def _set(builder: PlanBuilder, operation: SetPin) -> OperationResult:
     is_there = operation.version is None or version <= newest
     if not is_there or (version < oldest and not builder.work.is_pinned(version)):
         raise TableVersionNotFoundError(
-            f"pin {operation.pin}: catalog version {version} is not kept, expected one from {oldest} to {newest}"
+            f"pin {operation.key}: catalog version {version} is not kept, expected one from {oldest} to {newest}"
         )
     seconds, now_ms = operation.seconds or 0, builder.context.now_ms
     pin = PinEntry(
-        operation.pin,
+        operation.key,
         version,
         now_ms + seconds * 1_000 if seconds else 0,
         operation.reason,

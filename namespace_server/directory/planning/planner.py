@@ -250,9 +250,9 @@ def _plan_note(builder: PlanBuilder, operation: AlterBatch | KeepAnswer) -> Oper
 
 def _alter_batch(builder: PlanBuilder, operation: AlterBatch) -> OperationResult:
     """Put the record of a batch with its changed properties. TransactionNotFoundError (10) if it has none any more."""
-    record = builder.work.record(operation.batch_uuid)
+    record = builder.work.record(operation.key)
     if record is None or not record.is_batch:
-        raise TransactionNotFoundError(f"batch {operation.batch_uuid} has no record, or none any more")
+        raise TransactionNotFoundError(f"batch {operation.key} has no record, or none any more")
     properties = change_notes(record.properties, operation.changes, operation.limits)
     if properties != dict(record.properties):
         builder.change_records([replace(record, properties=properties)])
