@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
@@ -195,32 +195,11 @@ class _Closed:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def ask(self, operation: str, _request: Json, **_options: object) -> Json:
+    def _refuse(self, operation: str, *_given: object, **_options: object) -> NoReturn:
         """Raise `CatalogClosed`."""
-        raise self._refusal(operation)
+        raise CatalogClosed(f"{operation}: the connection to {self.name} was closed; nothing was sent")
 
-    def rows(self, operation: str, _request: Json, **_options: object) -> pa.RecordBatchReader:
-        """Raise `CatalogClosed`."""
-        raise self._refusal(operation)
-
-    def value(self, operation: str, _request: Json, **_options: object) -> Any:
-        """Raise `CatalogClosed`."""
-        raise self._refusal(operation)
-
-    def stage(self, operation: str, _request: Json, _rows: bytes) -> Json:
-        """Raise `CatalogClosed`."""
-        raise self._refusal(operation)
-
-    def stage_change(self, operation: str, _request: Json) -> Json:
-        """Raise `CatalogClosed`."""
-        raise self._refusal(operation)
-
-    def send(self, operation: str, _request: Json, _idempotency_key: str | None) -> Reply:
-        """Raise `CatalogClosed`."""
-        raise self._refusal(operation)
-
-    def _refusal(self, operation: str) -> CatalogClosed:
-        return CatalogClosed(f"{operation}: the connection to {self.name} was closed; nothing was sent")
+    ask = rows = value = stage = stage_change = send = _refuse
 
     def close(self) -> None:
         """Do nothing."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 T = TypeVar("T")
 L = TypeVar("L", bound=Lease)
 
@@ -44,10 +44,10 @@ _SHORT_WAIT = 3
 """Seconds of a request for events: a program that ends waits for as long for the thread that made it."""
 
 
-class _Threaded(Generic[S]):
+class _Threaded(Generic[S_co]):
     """An object whose methods are called in threads: one at a time if there is a lock."""
 
-    def __init__(self, blocking: S, lock: AbstractContextManager[Any] | None = None) -> None:
+    def __init__(self, blocking: S_co, lock: AbstractContextManager[Any] | None = None) -> None:
         self._blocking = blocking
         self._lock = nullcontext() if lock is None else lock
 
@@ -63,11 +63,11 @@ class _Threaded(Generic[S]):
 
 
 def _threaded(
-    method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[_Threaded[S], P], Coroutine[Any, Any, R]]:
+    method: Callable[Concatenate[S_co, P], R],
+) -> Callable[Concatenate[_Threaded[S_co], P], Coroutine[Any, Any, R]]:
     """The method of a blocking object as a coroutine, with its signature and documentation."""
 
-    async def call(self: _Threaded[S], /, *args: P.args, **named: P.kwargs) -> R:
+    async def call(self: _Threaded[S_co], /, *args: P.args, **named: P.kwargs) -> R:
         return await self._call(method, self._blocking, *args, **named)
 
     update_wrapper(call, method)
@@ -274,47 +274,46 @@ class AsyncLease(Generic[L]):
         await asyncio.to_thread(self._lease.__exit__, kind, error, trace)
 
 
-async def _blob(
-    self: _Threaded[Any], table: AnyName, column: str, row: int | None = None, **named: Any
-) -> AsyncBlobFile | None:
-    """See `CatalogReads.blob`, whose arguments these are."""
-    found = await self._call(self._blocking.blob, table, column, row, **named)
-    return None if found is None else AsyncBlobFile(found)
+class _AsyncReads(_Threaded[S_co]):
+    """The reads that `CatalogReads` describes."""
+
+    namespaces = _threaded(CatalogReads.namespaces)
+    tables = _threaded(CatalogReads.tables)
+    find = _threaded(CatalogReads.find)
+    describe = _threaded(CatalogReads.describe)
+    show = _threaded(CatalogReads.show)
+    read = _threaded(CatalogReads.read)
+    search = _threaded(CatalogReads.search)
+    dataset = _threaded(CatalogReads.dataset)
+    datasets = _threaded(CatalogReads.datasets)
+
+    async def blob(
+        self: _Threaded[CatalogReads], table: AnyName, column: str, row: int | None = None, **named: Any
+    ) -> AsyncBlobFile | None:
+        """See `CatalogReads.blob`, whose arguments these are."""
+        found = await self._call(self._blocking.blob, table, column, row, **named)
+        return None if found is None else AsyncBlobFile(found)
+
+    async def blobs(
+        self: _Threaded[CatalogReads], table: AnyName, column: str, rows: Iterable[int], **named: Any
+    ) -> AsyncIterator[bytes | None]:
+        """See `CatalogReads.blobs`, whose arguments these are. For use in an `async for` statement."""
+        async for value in _iterated(await self._call(self._blocking.blobs, table, column, rows, **named)):
+            yield value
+
+    async def changes(self: _Threaded[CatalogReads], table: AnyName, **named: Any) -> AsyncIterator[pa.RecordBatch]:
+        """See `CatalogReads.changes`, whose arguments these are. For use in an `async for` statement."""
+        reader = await self._call(self._blocking.changes, table, **named)
+        while (batch := await self._call(_next_batch, reader)) is not None:
+            yield batch
 
 
-async def _blobs(
-    self: _Threaded[Any], table: AnyName, column: str, rows: Iterable[int], **named: Any
-) -> AsyncIterator[bytes | None]:
-    """See `CatalogReads.blobs`, whose arguments these are. For use in an `async for` statement."""
-    async for value in _iterated(await self._call(self._blocking.blobs, table, column, rows, **named)):
-        yield value
+for _name in ("blob", "blobs", "changes"):
+    update_wrapper(getattr(_AsyncReads, _name), getattr(CatalogReads, _name))
 
 
-async def _changes(self: _Threaded[Any], table: AnyName, **named: Any) -> AsyncIterator[pa.RecordBatch]:
-    """See `CatalogReads.changes`, whose arguments these are. For use in an `async for` statement."""
-    reader = await self._call(self._blocking.changes, table, **named)
-    while (batch := await self._call(_next_batch, reader)) is not None:
-        yield batch
-
-
-update_wrapper(_changes, CatalogReads.changes)
-update_wrapper(_blob, CatalogReads.blob)
-update_wrapper(_blobs, CatalogReads.blobs)
-
-
-class AsyncCatalogView(_Threaded[CatalogView]):
+class AsyncCatalogView(_AsyncReads[CatalogView]):
     """See `CatalogView`."""
-
-    namespaces = _threaded(CatalogView.namespaces)
-    tables = _threaded(CatalogView.tables)
-    find = _threaded(CatalogView.find)
-    describe = _threaded(CatalogView.describe)
-    show = _threaded(CatalogView.show)
-    read = _threaded(CatalogView.read)
-    search = _threaded(CatalogView.search)
-    dataset = _threaded(CatalogView.dataset)
-    blob, blobs, changes = _blob, _blobs, _changes
-    datasets = _threaded(CatalogView.datasets)
 
     @property
     def version(self) -> int:
@@ -322,7 +321,7 @@ class AsyncCatalogView(_Threaded[CatalogView]):
         return self._blocking.version
 
 
-class AsyncCatalog(_Threaded[Catalog]):
+class AsyncCatalog(_AsyncReads[Catalog]):
     """See `Catalog`, whose methods these are. Made by `AsyncCatalog.connect`; an asynchronous context manager.
 
     Example:
@@ -356,16 +355,6 @@ class AsyncCatalog(_Threaded[Catalog]):
     maker = _threaded(Catalog.maker)
     health = _threaded(Catalog.health)
     figures = _threaded(Catalog.figures)
-    namespaces = _threaded(Catalog.namespaces)
-    tables = _threaded(Catalog.tables)
-    find = _threaded(Catalog.find)
-    describe = _threaded(Catalog.describe)
-    show = _threaded(Catalog.show)
-    read = _threaded(Catalog.read)
-    search = _threaded(Catalog.search)
-    dataset = _threaded(Catalog.dataset)
-    blob, blobs, changes = _blob, _blobs, _changes
-    datasets = _threaded(Catalog.datasets)
     create_namespace = _threaded(Catalog.create_namespace)
     ensure_namespace = _threaded(Catalog.ensure_namespace)
     drop_namespace = _threaded(Catalog.drop_namespace)

@@ -242,8 +242,9 @@ class VisibleSnapshot(CatalogSnapshot):
         return self._base.table(table_id) is not None
 
     def _is_own(self, entry: OwnEntry) -> bool:
-        is_of_all = isinstance(entry, CollectorEntry)
-        return is_of_all or self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
+        if isinstance(entry, CollectorEntry):
+            return True  # what a run decided concerns all
+        return self._sight.owns(entry.principal) or self._sight.allows(Privilege.MAINTAIN, ())
 
     def _shown(self, record: RecordEntry) -> RecordEntry | None:
         """What may be seen of a record: the tables, and the rest if that is all of the batch; None: nothing."""
