@@ -12,11 +12,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.answer import Answer
-from namespace_server.attempts import AttemptLog
 from namespace_server.background.scheduler import BackgroundJob
 from namespace_server.data.change_request import OPERATOR
 from namespace_server.directory.json_api import JsonCatalog
-from namespace_server.observability.observation import RequestLog, RequestMetrics, RequestTracing
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
 from namespace_server.rest.client_address import ClientAddresses
 from namespace_server.rest.dialects.databases import databases
@@ -30,6 +28,10 @@ from namespace_server.rest.service import CatalogService
 from table_data.requests.table_requests import TableRequest
 
 if TYPE_CHECKING:
+    from namespace_server.observability.access_log import AccessLog
+    from namespace_server.observability.audit.log import RefusedAttemptLog
+    from namespace_server.observability.metrics.measures import ServerMetrics
+    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
@@ -168,14 +170,14 @@ def create_app(
     limits: RequestLimits | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
-    access_log: RequestLog | None = None,
-    metrics: RequestMetrics | None = None,
+    access_log: AccessLog | None = None,
+    metrics: ServerMetrics | None = None,
     forwarding: Forwarding | None = None,
     read_only: ReadOnlySwitch = NEVER_READ_ONLY,
-    tracing: RequestTracing | None = None,
+    tracing: Tracing | None = None,
     near: bool = False,
     proxies: Iterable[str] = (),
-    attempts: AttemptLog | None = None,
+    attempts: RefusedAttemptLog | None = None,
     auditors: Collection[str] = (),
     root_database: str | None = None,
 ) -> Application:

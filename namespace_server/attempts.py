@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 ObjectKind = Literal["server", "catalog", "namespace", "table"]
 Decision = Literal["denied", "rejected", "failed", "unknown"]
@@ -168,30 +168,3 @@ class AttemptPage:
     attempts: Sequence[Mapping[str, Any]]
     token: str | None
     unreadable: int = 0
-
-
-class AttemptLog(Protocol):
-    """A log of refused attempts."""
-
-    def start(self) -> None:
-        """Begin to write."""
-        ...
-
-    def stop(self) -> None:
-        """Write what is queued, and end. Waits for some seconds at most."""
-        ...
-
-    def add(self, attempt: AttemptRecord) -> None:
-        """Queue an attempt. Does not wait, and raises nothing."""
-        ...
-
-    def state(self) -> AttemptLogState:
-        """The numbers now. May be called by any thread."""
-        ...
-
-    def read(self, query: AttemptQuery) -> AttemptPage | None:
-        """A page of what was written, by all processes that write to the same place. Blocking.
-
-        None if it cannot be read again, as on standard output. Raises `ValueError` for a token that is none, `OSError`.
-        """
-        ...

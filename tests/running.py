@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from namespace_server.app import Application, create_app
-from namespace_server.attempts import AttemptLog
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.observability.audit.log import RefusedAttemptLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.serving import Server, ServingOptions
 
@@ -18,7 +18,7 @@ from namespace_server.serving import Server, ServingOptions
 def running(
     root: Path,
     keys: Mapping[str, str] | None = None,
-    attempts: AttemptLog | None = None,
+    attempts: RefusedAttemptLog | None = None,
     auditors: Collection[str] = (),
     root_database: str | None = None,
 ) -> Iterator[str]:

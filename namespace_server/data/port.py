@@ -61,15 +61,11 @@ async def look_at_once(work: Callable[[], T]) -> T:
     return work()
 
 
-class CommitChange(Protocol):
-    """Commits a change of a table on its newest version. Blocking.
+CommitChange = Callable[[str, TableRequest], Answer]
+"""Commits a change of a table on its newest version: one of `table_data.operations.CHANGES`, and its request. Blocking.
 
-    Raises the namespace errors of a change of rows. What was rejected left no files.
-    """
-
-    def __call__(self, operation: str, request: TableRequest) -> Answer:
-        """`operation` is one of `table_data.operations.CHANGES`."""
-        ...
+Raises the namespace errors of a change of rows. What was rejected left no files.
+"""
 
 
 class ChangesGone(LanceNamespaceError):

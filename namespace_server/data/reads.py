@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import pyarrow as pa
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
@@ -13,6 +13,7 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, Table
 from namespace_server.access.requirements import REQUIREMENTS
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
+from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import lost, namespace_errors
 from namespace_server.data.port import ChangesGone, TableCatalog
 from table_data.batch_operations import DELIMITER, TableState
@@ -129,26 +130,10 @@ def explain_gone(catalog: TableCatalog, planned: PlannedRead, error: VersionGone
         raise ChangesGone(DELIMITER.join(planned.table.id), str(error)) from error
 
 
-class Readers(Protocol):
-    """Does reads where it is called."""
-
-    def value(self, job: Job, table: TableState) -> object:
-        """Do a read whose answer is a JSON value. Raises `ClientError`."""
-        ...
-
-    def rows(self, job: Job, table: TableState) -> bytes:
-        """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
-        ...
-
-    def stream(self, job: Job, table: TableState) -> pa.RecordBatchReader:
-        """Do a read whose answer is rows, which are read as they are taken. Raises `ClientError`, then too."""
-        ...
-
-
 class RowReads:
     """The reads of rows of one catalog, in this process. Blocking; thread-safe."""
 
-    def __init__(self, catalog: TableCatalog, readers: Readers) -> None:
+    def __init__(self, catalog: TableCatalog, readers: InlineWork) -> None:
         self._catalog = catalog
         self._readers = readers
 

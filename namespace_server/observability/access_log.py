@@ -53,7 +53,7 @@ class AccessLog:
             self._thread.join()
 
     def add(self, access: LoggedRequest) -> None:
-        """Queue one line."""
+        """Queue one line. Does not wait."""
         if len(self._entries) >= _CAPACITY:
             self._dropped += 1
         else:

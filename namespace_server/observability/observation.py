@@ -6,12 +6,10 @@ This module measures nothing and needs no library of metrics. `namespace_server.
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from namespace_server.attempts import AttemptLogState
 
@@ -130,41 +128,6 @@ SILENT: Final = Observer()
 """Measures nothing."""
 
 
-class RequestTracing(Observer, ABC):
-    """An observer that also traces requests on their way through a server."""
-
-    @abstractmethod
-    def request(self, scope: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """A context in which a request (an ASGI scope) is handled."""
-
-    @abstractmethod
-    def commit_together(self, contexts: Sequence[Context], work: Callable[[], T]) -> T:
-        """Do the work of a group of changes, given the contexts in which they were handed over."""
-
-
-class RequestMetrics(Observer, ABC):
-    """An observer that also measures requests, and shows what it measured."""
-
-    content_type: ClassVar[str]
-    """Of `exposition`."""
-
-    @abstractmethod
-    def watch(self, state: Callable[[], ServerState]) -> None:
-        """Take the rest from this state, each time the metrics are asked for. It must not wait for anything."""
-
-    @abstractmethod
-    def request(self, operation: str, status: int, seconds: float) -> None:
-        """A request was answered with this HTTP status; 0: the connection was closed without an answer."""
-
-    @abstractmethod
-    def token_refused(self, reason: str) -> None:
-        """A bearer token was not valid, for a reason of `rest.principals.Refusal`."""
-
-    @abstractmethod
-    def exposition(self, names: Collection[str] = ()) -> bytes:
-        """The time series of these names, all without names: which takes milliseconds."""
-
-
 class LoggedRequest(NamedTuple):
     """One answered request.
 
@@ -186,22 +149,6 @@ class LoggedRequest(NamedTuple):
     key: str | None = None
     code: int | None = None
     error: str | None = None
-
-
-class RequestLog(Protocol):
-    """A log of answered requests."""
-
-    def start(self) -> None:
-        """Begin to write."""
-        ...
-
-    def stop(self) -> None:
-        """Write what is queued, and end."""
-        ...
-
-    def add(self, access: LoggedRequest) -> None:
-        """Queue one line. Does not wait."""
-        ...
 
 
 class Progress(Protocol):

@@ -26,7 +26,6 @@ from namespace_server.observability.observation import (
     ForwardingOutcome,
     GcRun,
     Observer,
-    RequestTracing,
     Step,
 )
 
@@ -44,7 +43,7 @@ def open_tracing(observer: Observer) -> Tracing:
     return Tracing(observer, provider)
 
 
-class Tracing(RequestTracing):
+class Tracing(Observer):
     """An observer that makes spans of the events within a request, and passes them on. Thread-safe.
 
     Work in the background, such as sweeps, makes no spans. No span names a table or a principal, nor has one the text

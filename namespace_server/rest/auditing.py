@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from lance_namespace.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from namespace_server.attempts import AttemptLog, AttemptPage, AttemptQuery, Authorization, with_authorizations
+from namespace_server.attempts import AttemptPage, AttemptQuery, Authorization, with_authorizations
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.models import AttemptsQuery, Pages, QueryParameters
@@ -23,6 +23,9 @@ from namespace_server.rest.request.decoding import parse_query
 from namespace_server.rest.request.headers import read_id
 from namespace_server.rest.responses import Success, success
 from namespace_server.rest.routing import Handler
+
+if TYPE_CHECKING:
+    from namespace_server.observability.audit.log import RefusedAttemptLog
 
 _USUAL: Final = 100
 _MOST: Final = 1_000
@@ -99,7 +102,7 @@ def _wanted(query: Any, given: dict[str, Any]) -> AttemptQuery:
     )
 
 
-def _page(log: AttemptLog, wanted: AttemptQuery) -> bytes:
+def _page(log: RefusedAttemptLog, wanted: AttemptQuery) -> bytes:
     """The body of an answer."""
     try:
         page = log.read(wanted)

@@ -17,16 +17,18 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from functools import partial
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from namespace_server.directory.calls import Call
 from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.errors import BatchUnknown
-from namespace_server.observability.observation import RequestTracing
 from namespace_server.outcomes import with_nothing_done
 from namespace_server.rest.fair_queue import FairQueue, Group
+
+if TYPE_CHECKING:
+    from namespace_server.observability.tracing import Tracing
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class CommitQueue:
         group: int,
         share: int,
         wait: float,
-        tracing: RequestTracing | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._catalog = catalog
         self._capacity = capacity

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
@@ -16,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lance_core.hidden_credentials import without_credentials
 from lance_core.own_machine import is_loopback
-from namespace_server.attempts import AttemptLog
 from namespace_server.observability.observation import LoggedRequest
 from namespace_server.rest.audit import refused_attempt
 from namespace_server.rest.client_address import ClientAddresses
@@ -46,6 +46,9 @@ from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
 from namespace_server.rest.wrong_keys import TooManyWrongKeys
 from table_data.requests.table_requests import CHANGES, READS
+
+if TYPE_CHECKING:
+    from namespace_server.observability.audit.log import RefusedAttemptLog
 
 _log = logging.getLogger(__name__)
 
@@ -190,7 +193,7 @@ class ErrorHandler:
         return status, headers, text
 
     def _record(
-        self, log: AttemptLog, error: Exception, answered: LanceNamespaceError, status: int, scope: Scope
+        self, log: RefusedAttemptLog, error: Exception, answered: LanceNamespaceError, status: int, scope: Scope
     ) -> None:
         """Hand what was refused to the log of refused attempts. The answer does not depend on it."""
         try:

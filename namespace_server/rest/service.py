@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
-from namespace_server.attempts import AttemptLog, AttemptLogState, RequestOrigin
+from namespace_server.attempts import AttemptLogState, RequestOrigin
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
 from namespace_server.directory.calls import Call
@@ -25,9 +25,6 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.observability.observation import (
     SILENT,
     Observer,
-    RequestLog,
-    RequestMetrics,
-    RequestTracing,
     ServerState,
 )
 from namespace_server.read_only import NEVER_READ_ONLY, ReadOnlySwitch
@@ -45,6 +42,10 @@ from namespace_server.throttling import CHANGES, REQUESTS, UPLOADS, PrincipalLim
 from table_data.batch_operations import StagedOperation
 
 if TYPE_CHECKING:
+    from namespace_server.observability.access_log import AccessLog
+    from namespace_server.observability.audit.log import RefusedAttemptLog
+    from namespace_server.observability.metrics.measures import ServerMetrics
+    from namespace_server.observability.tracing import Tracing
     from namespace_server.rest.forwarding import Forwarding
 
 T = TypeVar("T")
@@ -87,12 +88,12 @@ class CatalogService:
         namespace: JsonCatalog,
         authenticator: Authenticator,
         limits: RequestLimits | None = None,
-        access_log: RequestLog | None = None,
-        metrics: RequestMetrics | None = None,
+        access_log: AccessLog | None = None,
+        metrics: ServerMetrics | None = None,
         forwarding: Forwarding | None = None,
         read_only: ReadOnlySwitch = NEVER_READ_ONLY,
-        tracing: RequestTracing | None = None,
-        attempts: AttemptLog | None = None,
+        tracing: Tracing | None = None,
+        attempts: RefusedAttemptLog | None = None,
         auditors: Collection[str] = (),
         place_of: PlaceOf = lambda _headers, _path: ROOT,
     ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.persistent.name_index import NameIndex
 from namespace_server.durations import elapsed_clock
+
+if TYPE_CHECKING:
+    from namespace_server.directory.model.state import Children
 
 _MOST_EDITS: Final = 65_536
 """Changes of names since the index was last searched, after which the next search makes it anew."""
@@ -20,15 +23,6 @@ processor, and less of a busy one."""
 _making: Final = threading.Lock()
 _is_wanted: Final = threading.Event()
 """Whether a search waits for the index: then it is made without pauses."""
-
-
-class TablesBelow(Protocol):
-    """The names of the tables directly below a namespace."""
-
-    @property
-    def tables(self) -> Collection[str]:
-        """In order."""
-        ...
 
 
 class IndexedNames:
@@ -52,7 +46,7 @@ class IndexedNames:
             after._known = (base, edit) if edit.count <= _MOST_EDITS else None
         return after
 
-    def index(self, children: Mapping[ObjectId, TablesBelow]) -> NameIndex:
+    def index(self, children: Mapping[ObjectId, Children]) -> NameIndex:
         """The index. `children` are those of the same snapshot."""
         known = self._known
         if known is not None and known[1] is None and known[0].index is not None:
@@ -62,7 +56,7 @@ class IndexedNames:
             _is_wanted.clear()
             return self._made(children)
 
-    def prepare(self, children: Mapping[ObjectId, TablesBelow], stopping: threading.Event) -> bool:
+    def prepare(self, children: Mapping[ObjectId, Children], stopping: threading.Event) -> bool:
         """Make the index ahead of a search, with pauses; or edit it, if much has changed.
 
         Args:
@@ -91,7 +85,7 @@ class IndexedNames:
             return False
         return True
 
-    def _made(self, children: Mapping[ObjectId, TablesBelow], pause: Callable[[], None] | None = None) -> NameIndex:
+    def _made(self, children: Mapping[ObjectId, Children], pause: Callable[[], None] | None = None) -> NameIndex:
         """The index; the caller holds the lock."""
         index, edit = (None, None) if self._known is None else (self._known[0].index, self._known[1])
         if index is not None and edit is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 from urllib.parse import unquote
 
 from lance_namespace.errors import (
@@ -18,24 +17,16 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import ConflictDetail, ConflictKind
-from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.operations import CommitTransaction, CreateTableVersion, TableOperation
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.operations import (
+    AssertTableVersion,
+    CommitTransaction,
+    CreateTableVersion,
+    SetTableProperties,
+    TableOperation,
+)
 from namespace_server.directory.planning.plan_builder import PlanBuilder
 from namespace_server.outcomes import with_nothing_done
-
-
-class ExpectsLocation(Protocol):
-    """An operation on a table."""
-
-    @property
-    def id(self) -> ObjectId:
-        """The id of the table."""
-        ...
-
-    @property
-    def location(self) -> str | None:
-        """The key at which its client expects the table; None if it does not say."""
-        ...
 
 
 def chain_name(operation: TableOperation) -> str:
@@ -44,7 +35,9 @@ def chain_name(operation: TableOperation) -> str:
     return f"table {name}" if operation.branch is None else f"branch {operation.branch} of table {name}"
 
 
-def table_at_location(builder: PlanBuilder, operation: ExpectsLocation) -> TableEntry:
+def table_at_location(
+    builder: PlanBuilder, operation: AssertTableVersion | CommitTransaction | SetTableProperties
+) -> TableEntry:
     """The table, or TableNotFoundError (4) if it is not at the location that the client expects (N1).
 
     Another table of the same name has versions from 1 on as well, so a version number does not distinguish them.

@@ -62,7 +62,7 @@ class Descriptor:
 
 
 class RefusedAttemptLog:
-    """Writes refused attempts beside the event loop (`namespace_server.attempts.AttemptLog`).
+    """Writes refused attempts beside the event loop.
 
     `add` makes the line and queues it. A thread gathers lines for a quarter of a second, and writes them at once. What
     cannot be written, as on a full disk, waits within a bound of bytes, and is written later, from the byte on that was
@@ -97,18 +97,18 @@ class RefusedAttemptLog:
         self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
 
     def start(self) -> None:
-        """See `AttemptLog`."""
+        """Begin to write."""
         self._thread.start()
 
     def stop(self) -> None:
-        """See `AttemptLog`. A destination that takes nothing does not hold up the end of the process."""
+        """Write what is queued, and end. Waits for some seconds at most, also for a destination that takes nothing."""
         self._ended.set()
         self._wanted.set()
         if self._thread.is_alive():
             self._thread.join(_LONGEST_STOP)
 
     def add(self, attempt: AttemptRecord) -> None:
-        """See `AttemptLog`."""
+        """Queue an attempt. Does not wait, and raises nothing."""
         try:
             with self._lock:
                 self._attempts[attempt.decision] += 1
@@ -124,13 +124,16 @@ class RefusedAttemptLog:
         self._wanted.set()
 
     def state(self) -> AttemptLogState:
-        """See `AttemptLog`."""
+        """The numbers now. May be called by any thread."""
         with self._lock:
             waiting = len(self._lines) + self._rest_lines
             return AttemptLogState(dict(self._attempts), self._written, self._folded, self._dropped, waiting)
 
     def read(self, query: AttemptQuery) -> AttemptPage | None:
-        """See `AttemptLog`."""
+        """A page of what was written, by all processes that write to the same place. Blocking.
+
+        None if it cannot be read again, as on standard output. Raises `ValueError` for a token that is none, `OSError`.
+        """
         return None if self._reader is None else self._reader.page(query)
 
     def _queue(self, time: str, line: bytes) -> None:

@@ -39,7 +39,7 @@ class DirectoryReader:
         self._directory = directory
 
     def page(self, query: AttemptQuery) -> AttemptPage:
-        """See `AttemptLog.read`."""
+        """See `RefusedAttemptLog.read`."""
         before = None if query.token is None else _parse_token(query.token)
         unreadable: list[str] = []
         files = sorted(self._directory.glob(NAMES))

@@ -25,7 +25,7 @@ from namespace_server.observability.observation import (
     ForwardingOutcome,
     GarbageReason,
     GcRun,
-    RequestMetrics,
+    Observer,
     ServerState,
     Step,
 )
@@ -41,13 +41,14 @@ TRY_BUCKETS: Final = (1, 2, 3, 5, 10, 20)
 disable_created_metrics()  # type: ignore[no-untyped-call] # this format has no place for them but a time series each
 
 
-class ServerMetrics(RequestMetrics):
+class ServerMetrics(Observer):
     """The metrics of a server since its start. Thread-safe.
 
     Labels are words of this project: operations, kinds, outcomes. None is made of what clients send.
     """
 
     content_type = CONTENT_TYPE_PLAIN_0_0_4
+    """Of `exposition`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(support_collectors_without_names=True)
@@ -151,15 +152,15 @@ class ServerMetrics(RequestMetrics):
         )
 
     def watch(self, state: Callable[[], ServerState]) -> None:
-        """See `RequestMetrics`."""
+        """Take the rest from this state, each time the metrics are asked for. It must not wait for anything."""
         self._state.watch(state)
 
     def exposition(self, names: Collection[str] = ()) -> bytes:
-        """See `RequestMetrics`."""
+        """The time series of these names, all without names: which takes milliseconds."""
         return generate_latest(self.registry.restricted_registry(names) if names else self.registry)
 
     def request(self, operation: str, status: int, seconds: float) -> None:
-        """See `RequestMetrics`."""
+        """A request was answered with this HTTP status; 0: the connection was closed without an answer."""
         key = (operation, status // 100)
         observe = self._requests.get(key)
         if observe is None:
@@ -168,7 +169,7 @@ class ServerMetrics(RequestMetrics):
         observe(seconds)
 
     def token_refused(self, reason: str) -> None:
-        """See `RequestMetrics`."""
+        """A bearer token was not valid, for a reason of `rest.principals.Refusal`."""
         self._refused_tokens.labels(reason).inc()
 
     def storage_calls(self, kind: str, outcome: str) -> Observe:
