@@ -7,7 +7,6 @@ RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
 SchemaMetadataChange  replaces the schema metadata
 MaintenanceOfTable  maintenance of a table, in several changes
-StagedTableChange  a change of a table, written for a batch that commits it
 ChangesRead     the changed rows of a table between two catalog versions, done by a worker
 TableRead       a read of the rows of a table, or of facts about them, done by a worker
 Refusal         an operation that is not served
@@ -251,25 +250,30 @@ class TableChange:
     """A change of a table that a JSON body describes.
 
     `query` names the fields that may be in the query instead, `named` one that is the last parameter of the path. It
-    answers these `fields`, or all without any.
+    answers these `fields`, or all without any. One that is `staged` is written for a batch that commits it, and changes
+    nothing itself.
     """
 
     fields: tuple[str, ...] = ()
     query: type[QueryParameters] = QueryParameters
     optional: bool = False
     named: str | None = None
+    staged: bool = False
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
-        query, kind = QueryModel(self.query), change_type(operation)
+        query, kind = QueryModel(self.query), change_type(STAGED_CHANGES[operation] if self.staged else operation)
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
             with before_commit():
                 change = await exchange.table_request(kind, query, optional=self.optional, named=self.named)
+            make = service.data.stage if self.staged else service.data.change
             with service.bodies.hold(change.size):
-                committed = await service.data.change(operation, change.request, exchange.receive, caller)
-            return success(service, _only(committed, self.fields) if self.fields else committed)
+                made = await make(operation, change.request, exchange.receive, caller)
+            if self.staged:
+                made = _relative(made, exchange.place)
+            return success(service, _only(made, self.fields) if self.fields else made)
 
         return answer
 
@@ -294,24 +298,6 @@ class MaintenanceOfTable:
                     stopped=service.read_only.is_on,
                 )
                 return success(service, done)
-
-        return answer
-
-
-class StagedTableChange:
-    """A change of a table that a JSON body describes, written for a batch that commits it. It changes nothing."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-        kind = change_type(STAGED_CHANGES[operation])
-
-        async def answer(exchange: Exchange) -> Response:
-            service, caller = exchange.service, exchange.caller
-            with before_commit():
-                change = await exchange.table_request(kind)
-            with service.bodies.hold(change.size):
-                staged = await service.data.stage(operation, change.request, exchange.receive, caller)
-            return success(service, _relative(staged, exchange.place))
 
         return answer
 

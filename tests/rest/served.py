@@ -12,7 +12,6 @@ from namespace_server.rest.handlers import (
     Read,
     RowsChange,
     SchemaMetadataChange,
-    StagedTableChange,
     TableChange,
     TableRead,
 )
@@ -73,7 +72,7 @@ def _served(route: Route) -> Served:
             return Served(*named, parameters=query, data=True, reads_rows=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
-        case StagedTableChange() | MaintenanceOfTable():
+        case MaintenanceOfTable():
             return Served(*named, data=True)
         case MultipartChange(_, parameters):
             return Served(*named, parameters=parameters, data=True)

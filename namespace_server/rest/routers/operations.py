@@ -17,7 +17,6 @@ from namespace_server.rest.handlers import (
     Read,
     RowsChange,
     SchemaMetadataChange,
-    StagedTableChange,
     TableChange,
     TableRead,
 )
@@ -100,8 +99,8 @@ OPERATIONS: tuple[Route, ...] = (
     # Rows for a batch that commits them, together with changes of other tables.
     post("stage_rows", "/v1/table/{id}/stage", RowsChange(StageRowsQuery)),
     # Changes of rows for such a batch.
-    post("stage_update", "/v1/table/{id}/stage_update", StagedTableChange()),
-    post("stage_delete", "/v1/table/{id}/stage_delete", StagedTableChange()),
+    post("stage_update", "/v1/table/{id}/stage_update", TableChange(staged=True)),
+    post("stage_delete", "/v1/table/{id}/stage_delete", TableChange(staged=True)),
     post("stage_merge", "/v1/table/{id}/stage_merge", RowsChange(StageMergeQuery)),
     # Rows in parts, each of which is an insert: committed as one version.
     post(
