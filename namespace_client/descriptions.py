@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -152,20 +152,14 @@ def describe(
 def _with_version(known: TableDescription, file: ManifestFile) -> TableDescription:
     manifest = file.manifest
     rows = {fragment.id: live_row_count(fragment) for fragment in manifest.fragments}
-    return TableDescription(
-        known.name,
-        known.location,
-        known.version,
-        known.branch,
-        datetime.fromtimestamp(file.timestamp_ms / 1000, UTC) if file.timestamp_ms else None,
-        arrow_schema(manifest.fields, manifest.schema_metadata),
-        sum(rows.values()),
-        _total(each.file_size_bytes for fragment in manifest.fragments for each in fragment.files),
-        len(rows),
-        tuple(_indices(file, rows)),
-        known.tags,
-        known.branches,
-        known.properties,
+    return replace(
+        known,
+        committed_at=datetime.fromtimestamp(file.timestamp_ms / 1000, UTC) if file.timestamp_ms else None,
+        schema=arrow_schema(manifest.fields, manifest.schema_metadata),
+        rows=sum(rows.values()),
+        bytes=_total(each.file_size_bytes for fragment in manifest.fragments for each in fragment.files),
+        fragments=len(rows),
+        indices=tuple(_indices(file, rows)),
     )
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
 import orjson
@@ -189,8 +189,8 @@ class BackupRecord:
             "created_millis": self.created_ms,
             "root": self.root,
             "heads": self.heads,
-            "catalog": _part_json(self.catalog),
-            "tables": [_part_json(part) for part in self.tables],
+            "catalog": asdict(self.catalog),
+            "tables": [asdict(part) for part in self.tables],
             "left_out": [list(each) for each in self.left_out],
             "outside": list(self.outside),
             "identity": self.identity,
@@ -306,10 +306,6 @@ def readable_records(store: ObjectStore) -> tuple[list[BackupRecord], list[Corru
     found = list(store.map(read, list_backups(store)))
     records = [each for each in found if isinstance(each, BackupRecord)]
     return records, [each for each in found if isinstance(each, CorruptFile)]
-
-
-def _part_json(part: BackedUpTable) -> dict[str, object]:
-    return {name: getattr(part, name) for name in ("table", "location", "state", "versions", "files", "size")}
 
 
 def encode_file(values: Mapping[str, object], version: int = _FORMAT) -> bytes:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from reprlib import Repr
 from typing import Literal
 
@@ -109,16 +109,7 @@ class ConflictDetail:
 
     def as_json(self) -> dict[str, object]:
         """The wire form: an entry of `failures` in a 409 body."""
-        return {
-            "operation_index": self.operation_index,
-            "id": list(self.id),
-            "branch": self.branch,
-            "expected": self.expected,
-            "actual": self.actual,
-            "winner_transaction_id": self.winner_transaction_id,
-            "hint": self.hint,
-            "kind": self.kind,
-        }
+        return {**asdict(self), "id": list(self.id)}
 
 
 def version_not_kept(table_id: ObjectId, location: str, branch: str | None, version: int) -> TableVersionNotFoundError:

@@ -186,8 +186,7 @@ def _expected_version(operation: CreateTableVersion, head: VersionEntry | None) 
 
 def _check_first(builder: PlanBuilder, operation: CreateTableVersion, file: ManifestFile) -> None:
     """A main chain begins at 1; a branch begins with the Clone of a version that the catalog holds (P4)."""
-    _check_room(operation, None, file)
-    _check_files(operation, None, file)
+    _check_contents(operation, None, file)
     if operation.branch is None:
         if file.operation == "clone" and file.branch is not None:
             raise InvalidInputError(
@@ -233,8 +232,7 @@ def _check_next(
             "they are, found one stated below another root, as pylance does where it compacts a branch or a clone; use "
             "`maintain`, or `tx.compact` of namespace_client"
         )
-    _check_room(operation, below, file)
-    _check_files(operation, below, file)
+    _check_contents(operation, below, file)
     return below
 
 
@@ -246,21 +244,16 @@ def _check_bases(operation: CreateTableVersion, staged: StagedManifest, below: M
             raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: base path {reason}")
 
 
-def _check_files(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:
-    """The data files of new fragments are none of other fragments, whose rows would be there twice."""
-    if file.transaction is None:
-        return
-    kept = pb.ManifestOutline() if below is None or file.operation == "overwrite" else below.outline
-    try:
-        require_unshared(kept, new_fragments(file.transaction))
-    except (InvalidTransaction, CorruptFile) as error:
-        raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: {error}") from error
+def _check_contents(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:
+    """A version must leave numbers for those that follow it.
 
-
-def _check_room(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:
-    """A version must leave numbers for those that follow it."""
+    The data files of its new fragments are none of other fragments, whose rows would be there twice.
+    """
     try:
         check_room(below, file)
+        if file.transaction is not None:
+            kept = pb.ManifestOutline() if below is None or file.operation == "overwrite" else below.outline
+            require_unshared(kept, new_fragments(file.transaction))
     except (InvalidTransaction, CorruptFile) as error:
         raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: {error}") from error
 

@@ -174,10 +174,8 @@ def _publish(
         sha256=prepared.file.identity.sha256,
         transaction_uuid=prepared.file.identity.transaction_uuid,
         timestamp_ms=prepared.file.timestamp_ms,
-        e_tag=None,
         naming_scheme=scheme,
         staged_path=staged_manifest_key(builder.batch.uuid, builder.context.attempt, index, prepared.version),
-        metadata={},
     )
     builder.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]
     result = builder.publish(
