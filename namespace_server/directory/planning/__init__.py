@@ -13,8 +13,7 @@ undrop                the return of dropped tables and namespaces; dropped_grant
 grants                changes of grants
 judgement             whether the subject of a batch may do each operation; early_judgement: before it is planned
 reached_bases         base paths below which an operation brings its table files
-pins, intents         catalog versions that are kept; jobs that may commit late
-cursors               how far consumers of events have come
+needs                 pins, jobs that may commit late, and how far consumers of events have come
 freshness             refuses files that garbage collection may remove
 unmanaged_versions    rows for versions that other writers committed
 chains                names, heads and conflicts of chains, for the modules above

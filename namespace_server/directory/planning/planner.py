@@ -66,11 +66,9 @@ from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import namespaces_and_tables, references, table_versions, transactions
 from namespace_server.directory.planning.cloning import clone_table
-from namespace_server.directory.planning.cursors import plan_cursor
 from namespace_server.directory.planning.grants import plan_grant
-from namespace_server.directory.planning.intents import plan_intent
 from namespace_server.directory.planning.judgement import Judge
-from namespace_server.directory.planning.pins import plan_pin
+from namespace_server.directory.planning.needs import plan_need
 from namespace_server.directory.planning.plan_builder import (
     Finding,
     Plan,
@@ -198,7 +196,7 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
         case SetPin() | RemovePin() | RegisterIntent() | EndIntent() | AdvanceCursor() | DeleteCursor():
-            return _plan_need(builder, index, operation)
+            return plan_need(builder, index, operation)
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():
@@ -226,21 +224,6 @@ def _plan_new_table(
             return namespaces_and_tables.register_table(builder, index, operation)
         case CloneTable():
             return clone_table(builder, index, operation)
-
-
-def _plan_need(
-    builder: PlanBuilder,
-    index: int,
-    operation: SetPin | RemovePin | RegisterIntent | EndIntent | AdvanceCursor | DeleteCursor,
-) -> OperationResult:
-    """Plan what one operation says of what has to be kept: pins, intents, and cursors."""
-    match operation:
-        case SetPin() | RemovePin():
-            return plan_pin(builder, operation)
-        case RegisterIntent() | EndIntent():
-            return plan_intent(builder, operation)
-        case AdvanceCursor() | DeleteCursor():
-            return plan_cursor(builder, index, operation)
 
 
 def _plan_note(builder: PlanBuilder, operation: AlterBatch | KeepAnswer) -> OperationResult:
