@@ -45,8 +45,7 @@ from namespace_server.directory.reading.change_ranges import (
 from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.sight import Sight, sight_of
-from namespace_server.directory.reading.table_at_version import table_at_version
-from namespace_server.directory.reading.table_versions import require_table
+from namespace_server.directory.reading.table_versions import require_table, table_at_version
 from namespace_server.outcomes import before_commit
 from table_data.batch_operations import TableState
 from table_data.change_feed.ranges import ChangeRange

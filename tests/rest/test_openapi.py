@@ -16,7 +16,7 @@ from openapi_spec_validator import validate
 from pydantic import TypeAdapter
 
 from namespace_server.rest.models import QueryParameters
-from namespace_server.rest.routers import audit, caller, health
+from namespace_server.rest.routers import caller, health
 from tests.rest.served import SERVED, Served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def test_the_document_is_valid() -> None:
 
 
 def test_it_describes_what_is_served_and_nothing_else() -> None:
-    others = {(route.method, route.path) for route in (*health.PROBES, *caller.ROUTES, *audit.ROUTES)}
+    others = {(route.method, route.path) for route in (*health.PROBES, *caller.ROUTES)}
     assert set(OPERATIONS) == {(item.method, item.path) for item in SERVED} | others
 
 

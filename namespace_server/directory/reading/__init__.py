@@ -5,9 +5,8 @@ visible_history   what one caller may see of the history
 read_context      one snapshot for one answer; notes what the answer depends on
 adopting_reads    snapshots and answers that adopt the commits of others above a head
 descriptions      answers about namespaces, tables and the catalog
-table_versions    answers about table versions
+table_versions    answers about table versions; a table at one, for work on its rows
 fragments         answers about the fragments of a version, and their files
-table_at_version  the manifest and location of a table at a version, for work on its rows
 change_ranges     the versions of a table between two catalog versions
 grants            answers about grants, and whether somebody may do something
 events            answers about events, and about the cursors of their consumers

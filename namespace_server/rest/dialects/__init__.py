@@ -3,10 +3,8 @@
     databases       the database that a request is about, as a scope of its ids
     lancedb         the dialect of lancedb's remote clients (`db://`): which requests are in it, its translations
     translation     from a request in a dialect to the published one, and back
-    tables          translations of operations on tables, their columns, tags and versions
-    branches        translations of branches beside main
+    tables          translations of operations on tables, their columns, tags, versions, branches and indices
     queries         translations of queries and their plans
-    indices         translations of operations on indices
     listing         lists of the tables of a database
     unserved        what there is none of here
     time_limits     the time that a client gives a request

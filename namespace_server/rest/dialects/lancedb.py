@@ -13,7 +13,7 @@ from lance_namespace.errors import LanceNamespaceError
 from starlette.types import Scope
 
 from namespace_server.outcomes import Outcome
-from namespace_server.rest.dialects import branches, indices, listing, queries, tables, unserved
+from namespace_server.rest.dialects import listing, queries, tables, unserved
 from namespace_server.rest.dialects.statuses import lancedb_status
 from namespace_server.rest.dialects.translation import Translated, Translation
 from namespace_server.rest.routing import LANCEDB, Route, Work
@@ -25,9 +25,7 @@ FEATURES: Final = (b"phalanx-version", b"0.5.0")
 queries, 0.4 parallel writes, 0.5 blobs. It announces what works, and nothing else."""
 TRANSLATIONS: Final[Mapping[str, Translation]] = {
     **tables.TRANSLATIONS,
-    **branches.TRANSLATIONS,
     **queries.TRANSLATIONS,
-    **indices.TRANSLATIONS,
     **listing.TRANSLATIONS,
     **unserved.TRANSLATIONS,
 }

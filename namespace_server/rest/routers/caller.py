@@ -1,4 +1,4 @@
-"""Who the server takes the caller of a request for."""
+"""Who the server takes the caller of a request for; and for auditors, who did what from where, and what was refused."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError
 from starlette.responses import Response
 
+from namespace_server.rest.auditing import AttemptsPage, AuditedVersions
 from namespace_server.rest.exchange import ANY_QUERY, Exchange
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.responses import Success
@@ -49,4 +50,8 @@ def _answer(found: Mapping[str, Any]) -> Success:
     return response
 
 
-ROUTES = (get("who_am_i", "/v1/whoami", WhoAmI()),)
+ROUTES = (
+    get("who_am_i", "/v1/whoami", WhoAmI()),
+    get("list_audited_versions", "/v1/catalog/audit/versions", AuditedVersions()),
+    get("list_refused_attempts", "/v1/catalog/audit/refused", AttemptsPage()),
+)
