@@ -14,7 +14,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations
-from namespace_server.data.port import CommittedChange, TableCatalog, Tables
+from namespace_server.data.port import CommittedChange, Tables
 from namespace_server.data.uploads import StagedUploads
 from table_data.batch_operations import DELIMITER, StagedOperation, TableState
 from table_data.errors import WorkFailed
@@ -22,6 +22,7 @@ from table_data.jobs.job import Job, Staged
 from table_data.requests.table_requests import CreateTable, TableRequest
 
 if TYPE_CHECKING:
+    from namespace_server.directory.catalog_tables import CatalogTables
     from table_data.jobs.reading import OpenTables
     from table_data.jobs.sessions import ChangeSession
 
@@ -38,7 +39,7 @@ class InlineChanges:
     Raises the namespace errors of the operations.
     """
 
-    def __init__(self, catalog: TableCatalog, commit: ChangeCommit) -> None:
+    def __init__(self, catalog: CatalogTables, commit: ChangeCommit) -> None:
         tables = inline_tables(catalog, commit)
         self._operations: DataOperations[bytes] = DataOperations(tables, InlineWork())
         self._creation = TableCreation(tables, self._operations)
@@ -61,7 +62,7 @@ class InlineChanges:
         return _finished(self._uploads.stage_change(operation, request, rows))
 
 
-def inline_tables(catalog: TableCatalog, commit: ChangeCommit) -> Tables:
+def inline_tables(catalog: CatalogTables, commit: ChangeCommit) -> Tables:
     """A catalog whose coroutines never wait."""
 
     async def commit_at_once(operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError, TransactionNotFoundError
 
@@ -103,29 +103,6 @@ class UploadedPart:
     def is_of(self, other: UploadedPart) -> bool:
         """Whether both were sent in requests that say the same."""
         return (self.mode, self.rows_sha256) == (other.mode, other.rows_sha256)
-
-
-class UploadStore(Protocol):
-    """The uploads of a root. Blocking; thread-safe. What it writes is durable. Ids of uploads are UUIDs.
-
-    Raises `StorageError`, `StorageUnknown` where something may be written or not, and `CorruptFile`.
-    """
-
-    def begin(self, upload: UploadBinding) -> str:
-        """Write a new upload; its id, which cannot be guessed."""
-        ...
-
-    def find(self, upload_id: str, *, parts: bool = False) -> StoredUpload | None:
-        """An upload, with its `parts` if they are asked for; None if there is none. Its end is looked for first."""
-        ...
-
-    def keep(self, upload_id: str, part_id: str, part: UploadedPart) -> UploadedPart:
-        """Write a part, unless there is one with the id; the one that has it."""
-        ...
-
-    def end(self, upload_id: str, end: End) -> End:
-        """End an upload, unless it has ended; how it has."""
-        ...
 
 
 class MultipartWrites(Generic[Rows]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableVersionNotFoundError
@@ -15,11 +15,14 @@ from namespace_server.access.subjects import Subject
 from namespace_server.answer import Answer
 from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import lost, namespace_errors
-from namespace_server.data.port import ChangesGone, TableCatalog
+from namespace_server.data.port import ChangesGone
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import BaseVersionGone, VersionGone
 from table_data.jobs.job import CHANGES_OF_ROWS, DIFF_OF_BRANCH, Job
 from table_data.requests.table_requests import ChangesOfVersions, DiffBranch, Explain, ReadChanges, ReadRequest
+
+if TYPE_CHECKING:
+    from namespace_server.directory.catalog_tables import CatalogTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class PlannedRead:
 
 
 def plan_read(
-    catalog: TableCatalog,
+    catalog: CatalogTables,
     operation: str,
     request: ReadRequest,
     at: ReadPoint = NEWEST,
@@ -85,7 +88,7 @@ def plan_read(
     return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)
 
 
-def plan_changes(catalog: TableCatalog, request: ReadChanges, *, subject: Subject | None = None) -> PlannedRead:
+def plan_changes(catalog: CatalogTables, request: ReadChanges, *, subject: Subject | None = None) -> PlannedRead:
     """Find the versions whose changes a read is to see, for `subject`; None is the operator.
 
     Blocking; raises the namespace errors of the catalog.
@@ -105,7 +108,7 @@ def _explained(request: Explain) -> ReadRequest:
     return {"id": request["id"], "version": query.get("version"), "branch": next(iter(branches), None)}
 
 
-def require_not_newest(catalog: TableCatalog, table: TableState, error: VersionGone) -> None:
+def require_not_newest(catalog: CatalogTables, table: TableState, error: VersionGone) -> None:
     """Raise `WorkFailed` if the version that a worker did not find is the newest one: that is never removed (M5).
 
     It is gone if its table or branch was removed since it was found. Blocking.
@@ -118,7 +121,7 @@ def require_not_newest(catalog: TableCatalog, table: TableState, error: VersionG
         raise lost(error, table) from error
 
 
-def explain_gone(catalog: TableCatalog, planned: PlannedRead, error: VersionGone) -> None:
+def explain_gone(catalog: CatalogTables, planned: PlannedRead, error: VersionGone) -> None:
     """Raise what a version that a worker did not find means, unless `error` says it. Blocking.
 
     Changes are read at earlier versions, too, which may be removed meanwhile (`ChangesGone`).
@@ -133,7 +136,7 @@ def explain_gone(catalog: TableCatalog, planned: PlannedRead, error: VersionGone
 class RowReads:
     """The reads of rows of one catalog, in this process. Blocking; thread-safe."""
 
-    def __init__(self, catalog: TableCatalog, readers: InlineWork) -> None:
+    def __init__(self, catalog: CatalogTables, readers: InlineWork) -> None:
         self._catalog = catalog
         self._readers = readers
 

@@ -55,7 +55,13 @@ _SHORT_MANIFEST: Final = 1 << 20
 
 
 class CatalogTables:
-    """A catalog for operations on rows (`namespace_server.data.port.TableCatalog`)."""
+    """A catalog for operations on rows. Blocking; thread-safe.
+
+    Attributes:
+        storage_options: Options of Lance for the object store of the tables.
+        local: Whether a table of the newest version is found in microseconds, so that an event loop may wait for it.
+        uploads: The uploads of the root.
+    """
 
     def __init__(self, catalog: StoredCatalog, rules: RequestRules, storage_options: Mapping[str, str]) -> None:
         self._catalog = catalog
@@ -73,7 +79,13 @@ class CatalogTables:
         subject: Subject | None = None,
         privileges: Collection[Privilege] = (),
     ) -> tuple[TableState, int]:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """The table that a request names, at the version it names or the newest, and the catalog version.
+
+        With `layout` the table has the digest of its layout, unless that takes a look at storage. What other writers
+        committed is adopted before, and the version's manifest has its canonical name after. Raises the namespace
+        errors for what does not exist, or may not be seen by `subject`; and PermissionDeniedError (15) if that lacks
+        one of `privileges`, or reads files of a table by it that it may not read. None is the operator.
+        """
         chain = (request_fields.table_id(request), request_fields.branch(request))
         asked = _Asked(self._catalog, request, subject, privileges)
         if at is not None:
@@ -87,7 +99,7 @@ class CatalogTables:
         return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
 
     def require(self, subject: Subject | None, privileges: Collection[Privilege], table_id: Sequence[str]) -> None:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """Raise PermissionDeniedError (15) if a subject lacks a privilege on a table that was found. No I/O."""
         sight = self._known_sight(subject)
         if sight is not None:
             sight.require(privileges, tuple(table_id))
@@ -104,7 +116,13 @@ class CatalogTables:
         subject: Subject | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Answer:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """Maintain the main branch of a table as a request of `maintain_table` asks for, or plan that.
+
+        Each change is made by `change`, which judges its caller; no further one is begun once `stopped`. A plan makes
+        none, and writes nothing. The answer has the outcome, also where work failed or was given up. Raises the
+        namespace errors for what does not exist, or may not be seen by `subject`; PermissionDeniedError (15) if that
+        may not maintain the table; InvalidInputError (13), also for a table without a version.
+        """
         request_fields.check_common(request, self._rules.limits)
         asked = RequestedMaintenance.of(request)
         message = request_fields.string_map(request, "context", self._rules.limits).get("message")
@@ -130,7 +148,12 @@ class CatalogTables:
     def find_changes(
         self, request: ReadChanges, *, subject: Subject | None = None, privileges: Collection[Privilege] = ()
     ) -> tuple[TableState, ChangeRange]:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """The table at the last catalog version of a request, and its versions since the first one.
+
+        The table is known by its location: it may have been renamed since. Raises `ChangesGone` (11) if a version is
+        not kept, or another table had its name; InvalidInputError (13) for bounds that are none of this catalog; and
+        the namespace errors for what does not exist, or the subject may not see or read.
+        """
         chain = (request_fields.table_id(request), request_fields.branch(request))
         to = request.get("to")
         newest = self._newest_for(chain, subject, privileges) if to is None else self._catalog.snapshot()
@@ -173,7 +196,10 @@ class CatalogTables:
         return None if file is None else layout_digest(file.outline)
 
     def row_count(self, table: TableState) -> int | None:
-        """The number of rows of the table's version, if its manifest is in memory or short, and states it."""
+        """The number of rows of the table's version; None if its manifest does not state it.
+
+        One read of a manifest of bounded size, unless it is in memory.
+        """
         entry = self._entry(table)
         if entry is None:
             return None
@@ -195,7 +221,12 @@ class CatalogTables:
     def new_table(
         self, request: CreateTable, subject: Subject | None = None, implicit: tuple[str, ...] = ()
     ) -> tuple[TableState, int]:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """A table that does not exist yet, at a location of its own, with the properties of the request.
+
+        Its namespace must exist, unless it is `implicit` or above that. Also the catalog version that does not have it.
+        Raises the namespace errors for a name that cannot be taken, and PermissionDeniedError (15) if `subject` may
+        create no table there.
+        """
         rules = replace(self._rules, implicit_namespaces=True) if implicit else self._rules
         declared = requests.declare_table({"id": request.get("id"), "properties": request.get("properties")}, rules)
         snapshot = self._catalog.snapshot()
@@ -215,19 +246,25 @@ class CatalogTables:
         return TableState(declared.id, uri, None, declared.properties), snapshot.version
 
     def blob_refusal(self, place: str, subject: Subject | None = None) -> str | None:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """Why the file at this path or URI, which is a value of a column of blobs, is not read for a subject.
+
+        None if it is. A few looks at the links of a local path.
+        """
         sight = self._known_sight(subject)
         if sight is not None and not _may_read(self._catalog, sight, [place]):
             return "it lies in the root, where it may not be read"  # before it is looked whether anything lies there
         return self._catalog.blob_locations.refusal(place)
 
     def is_answered(self, caller: Caller) -> bool:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """Whether a change of this caller was committed under this idempotency key."""
         key = caller.idempotency_key
         return key is not None and self._catalog.snapshot().record_by_key(key, caller.principal) is not None
 
     def answered(self, record: ChangeRecord) -> CommittedChange | None:
-        """As `namespace_server.data.port.TableCatalog`."""
+        """A change that was committed under its key before, with the answer that was `kept`; None if there is none.
+
+        Raises InvalidInputError (13) if the key was used for another request.
+        """
         snapshot = self._catalog.snapshot()
         replayed = replay_committed(change_batch(record, ()), snapshot, {})
         return None if replayed is None else kept_answer(self._catalog, replayed, snapshot)

@@ -35,14 +35,17 @@ _PART: Final = "part-"
 
 
 class MultipartUploads:
-    """The uploads of the root of a store (`namespace_server.data.multipart.UploadStore`)."""
+    """The uploads of the root of a store. Blocking; thread-safe. What it writes is durable. Ids of uploads are UUIDs.
+
+    Raises `StorageError`, `StorageUnknown` where something may be written or not, and `CorruptFile`.
+    """
 
     def __init__(self, store: ObjectStore, rules: RequestRules) -> None:
         self._store = store
         self._rules = rules
 
     def begin(self, upload: UploadBinding) -> str:
-        """As `UploadStore`."""
+        """Write a new upload; its id, which cannot be guessed."""
         upload_id = str(uuid.uuid4())
         key = location_key(upload.location, self._rules)
         written = {"principal": upload.principal, "location": key, "branch": upload.branch}
@@ -50,7 +53,7 @@ class MultipartUploads:
         return upload_id
 
     def find(self, upload_id: str, *, parts: bool = False) -> StoredUpload | None:
-        """As `UploadStore`."""
+        """An upload, with its `parts` if they are asked for; None if there is none. Its end is looked for first."""
         ended = self._store.find(upload_key(upload_id, _END))
         try:
             data, meta = self._store.get_with_meta(upload_key(upload_id, _UPLOAD))
@@ -68,7 +71,7 @@ class MultipartUploads:
         )
 
     def keep(self, upload_id: str, part_id: str, part: UploadedPart) -> UploadedPart:
-        """As `UploadStore`."""
+        """Write a part, unless there is one with the id; the one that has it."""
         commit = None if part.commit is None else operation_json(part.commit)["commit_transaction"]
         if commit is not None:
             commit["location"] = location_key(commit["location"], self._rules)
@@ -78,7 +81,7 @@ class MultipartUploads:
         return part if there == data else self._part(key, there)
 
     def end(self, upload_id: str, end: End) -> End:
-        """As `UploadStore`."""
+        """End an upload, unless it has ended; how it has."""
         key = upload_key(upload_id, _END)
         return _end(key, self._write_once(key, end.encode()))
 

@@ -19,7 +19,7 @@ from namespace_server.data.change_request import Caller, ChangeRecord, ChangeReq
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.multipart import MultipartWrites
 from namespace_server.data.operations import DataOperations, namespace_errors
-from namespace_server.data.port import Commit, CommitChange, CommittedChange, Look, TableCatalog, Tables
+from namespace_server.data.port import Commit, CommitChange, CommittedChange, Look, Tables
 from namespace_server.data.reads import (
     NEWEST,
     PlannedRead,
@@ -29,6 +29,7 @@ from namespace_server.data.reads import (
     plan_read,
 )
 from namespace_server.data.uploads import StagedUploads
+from namespace_server.directory.catalog_tables import CatalogTables
 from namespace_server.observability.observation import SILENT, Observer, PoolState
 from namespace_server.rest.blob_pieces import PieceSpace
 from namespace_server.rest.maintenance_runs import MaintenanceRuns
@@ -77,7 +78,7 @@ class TableReading:
 
     def __init__(
         self,
-        catalog: TableCatalog,
+        catalog: CatalogTables,
         reads: ReadPool,
         planned: PlannedRead,
         caller: Caller,
@@ -114,7 +115,7 @@ class TableReading:
             self._connection.reschedule(asyncio.get_running_loop().time())
 
     def blob_refusal(self, place: str) -> str | None:
-        """As `TableCatalog.blob_refusal`."""
+        """As `CatalogTables.blob_refusal`."""
         return self._catalog.blob_refusal(place, self._caller.subject)
 
     def _job(self, operation: str, request: ReadRequest) -> Job:
@@ -128,7 +129,7 @@ class DataService:
     begin waits; if too many wait, the next is refused (`LimitReached`, 21).
     """
 
-    def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
+    def __init__(self, catalog: CatalogTables, commit: Commit, limits: DataLimits, observer: Observer = SILENT) -> None:
         self._catalog = catalog
         self._limits = limits
         self._space = SpoolSpace(limits.spool)
@@ -180,7 +181,7 @@ class DataService:
     async def maintain(
         self, request: TableRequest, receive: Receive, caller: Caller, *, plans: bool, stopped: Callable[[], bool]
     ) -> Answer:
-        """Maintain a table, or plan that; see `TableCatalog.maintain`. It ends when its client goes away.
+        """Maintain a table, or plan that; see `CatalogTables.maintain`. It ends when its client goes away.
 
         Its changes are the caller's, each a batch of its own. Under an idempotency key its answer is recorded at the
         end, and given again; one that `plans` records nothing. Raises as `change` does.
@@ -404,7 +405,9 @@ class DataService:
 class _Tables(Tables):
     """A catalog as changes use it whose clients may go away."""
 
-    def __init__(self, catalog: TableCatalog, commit: Commit, find: Look, in_thread: Look, under_way: UnderWay) -> None:
+    def __init__(
+        self, catalog: CatalogTables, commit: Commit, find: Look, in_thread: Look, under_way: UnderWay
+    ) -> None:
         super().__init__(catalog, commit, find, in_thread)
         self._under_way = under_way
 
