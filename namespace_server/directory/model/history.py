@@ -12,9 +12,7 @@ from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.grant_operations import (
     EnableGrants,
     GrantOperation,
-    GrantPrivileges,
     GrantRole,
-    RevokePrivileges,
     RevokeRole,
 )
 from namespace_server.directory.model.operations import (
@@ -118,6 +116,8 @@ def change_name(operation: str) -> str:
 
 def _operation(operation: Operation, waiting: list[Made]) -> Body:
     described: Body = {"operation": operation.name}
+    if isinstance(operation, GrantOperation):
+        return described | _grant(operation)
     match operation:
         case SetPin() | RemovePin():
             return described | {"pin": operation.key}
@@ -125,8 +125,6 @@ def _operation(operation: Operation, waiting: list[Made]) -> Body:
             return described | {"cursor": operation.key}
         case RegisterIntent() | EndIntent() | AlterBatch() | KeepAnswer():
             return described
-        case EnableGrants() | GrantPrivileges() | RevokePrivileges() | GrantRole() | RevokeRole():
-            return described | _grant(operation)
     described["id"] = list(operation.id)
     for name in ("new_id", "branch", "tag", "version"):
         value = getattr(operation, name, None)

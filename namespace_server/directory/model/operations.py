@@ -403,6 +403,9 @@ class AlterBatch(_Keyed):
     limits: Limits
 
 
+NeedOperation = SetPin | RemovePin | AdvanceCursor | DeleteCursor | RegisterIntent | EndIntent
+"""The operations that say what has to be kept."""
+
 RequestedOperation = (
     CreateNamespace
     | DropNamespace
@@ -412,12 +415,7 @@ RequestedOperation = (
     | DropTable
     | UndropTable
     | UndropNamespace
-    | SetPin
-    | RemovePin
-    | AdvanceCursor
-    | DeleteCursor
-    | RegisterIntent
-    | EndIntent
+    | NeedOperation
     | RenameTable
     | SetTableProperties
     | CreateTableVersion

@@ -11,14 +11,13 @@ from namespace_server.directory.model.operations import (
     DeleteCursor,
     EndIntent,
     IntendedTable,
+    NeedOperation,
     RegisterIntent,
     RemovePin,
     SetPin,
 )
 from namespace_server.directory.model.results import OperationResult, cursor_json, intent_json, pin_json
 from namespace_server.directory.planning.plan_builder import PlanBuilder
-
-NeedOperation = SetPin | RemovePin | RegisterIntent | EndIntent | AdvanceCursor | DeleteCursor
 
 
 def plan_need(builder: PlanBuilder, index: int, operation: NeedOperation) -> OperationResult:

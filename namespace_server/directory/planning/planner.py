@@ -22,17 +22,9 @@ from namespace_server.access.subjects import Privilege, Subject
 from namespace_server.attempts import Authorization
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import AccessDenied, TablesWithoutCatalog
-from namespace_server.directory.model.grant_operations import (
-    EnableGrants,
-    GrantPrivileges,
-    GrantRole,
-    RevokePrivileges,
-    RevokeRole,
-)
 from namespace_server.directory.model.notes import change_notes
 from namespace_server.directory.model.operations import (
     AdoptTableVersions,
-    AdvanceCursor,
     AlterBatch,
     AssertTableVersion,
     Batch,
@@ -44,20 +36,16 @@ from namespace_server.directory.model.operations import (
     CreateTableVersion,
     DeclareTable,
     DeleteBranch,
-    DeleteCursor,
     DeleteTableVersions,
     DeleteTag,
     DeregisterTable,
     DropNamespace,
     DropTable,
-    EndIntent,
     KeepAnswer,
+    NeedOperation,
     Operation,
-    RegisterIntent,
     RegisterTable,
-    RemovePin,
     RenameTable,
-    SetPin,
     SetTableProperties,
     UndropNamespace,
     UndropTable,
@@ -195,8 +183,6 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return _plan_new_table(builder, index, operation)
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
-        case SetPin() | RemovePin() | RegisterIntent() | EndIntent() | AdvanceCursor() | DeleteCursor():
-            return plan_need(builder, index, operation)
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():
@@ -207,9 +193,13 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return table_versions.assert_version(builder, index, operation)
         case CreateBranch() | DeleteBranch() | ConfirmTag() | DeleteTag():
             return references.plan_reference(builder, index, operation)
-        case AlterBatch() | KeepAnswer():
-            return _plan_note(builder, operation)
-        case EnableGrants() | GrantPrivileges() | RevokePrivileges() | GrantRole() | RevokeRole():
+        case AlterBatch():
+            return _alter_batch(builder, operation)
+        case KeepAnswer():
+            return _keep_answer(builder, operation)
+        case _:
+            if isinstance(operation, NeedOperation):
+                return plan_need(builder, index, operation)
             return plan_grant(builder, operation)
 
 
@@ -224,11 +214,6 @@ def _plan_new_table(
             return namespaces_and_tables.register_table(builder, index, operation)
         case CloneTable():
             return clone_table(builder, index, operation)
-
-
-def _plan_note(builder: PlanBuilder, operation: AlterBatch | KeepAnswer) -> OperationResult:
-    """Plan what one operation puts into a record beside its batch: noted properties, or the answer of its call."""
-    return _alter_batch(builder, operation) if isinstance(operation, AlterBatch) else _keep_answer(builder, operation)
 
 
 def _alter_batch(builder: PlanBuilder, operation: AlterBatch) -> OperationResult:
