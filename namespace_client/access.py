@@ -38,6 +38,7 @@ from namespace_client.wire import (
     batch_request,
     committed_batch,
     pages_of,
+    present,
 )
 from table_data.batch_operations import DELIMITER, BatchOperation, Json, TableId, TableState, VersionIdentity
 
@@ -309,7 +310,7 @@ class CatalogAccess:
             raise
         if not table.get("location"):
             raise CatalogUnreachable(f"{'$'.join(table_id)}: {self._backend.name} answered a table without a location")
-        request |= {} if branch is None else {"branch": branch}
+        request |= present(branch=branch)
         if version is not None:
             newest = self._backend.ask("describe_table_version", request | {"version": version}, at=at)
         else:
@@ -340,10 +341,8 @@ class CatalogAccess:
         columns: Sequence[str] | None,
     ) -> pa.RecordBatchReader:
         """The rows of a table that changed between two catalog versions; see `CatalogReads.changes`."""
-        given = {"since": since, "cursor": cursor, "to": to, "branch": branch}
-        request: Json = {"id": list(table_id)} | {name: value for name, value in given.items() if value is not None}
-        if columns is not None:
-            request["columns"] = list(columns)
+        names = None if columns is None else list(columns)
+        request = present(id=list(table_id), since=since, cursor=cursor, to=to, branch=branch, columns=names)
         return self._backend.rows("read_table_changes", request)
 
     def query(
@@ -450,9 +449,7 @@ class CatalogAccess:
 
     def figures(self) -> CatalogOverview:
         """What is in the catalog; see `Catalog.figures`."""
-        answer = self._backend.ask("describe_catalog_figures", {})
-        with self._parsing():
-            return CatalogOverview.of(answer)
+        return self.asked("describe_catalog_figures", {}, CatalogOverview.of)
 
     def history(
         self, *, below: int | None = None, page: int | None = None, audited: bool = False
@@ -464,8 +461,7 @@ class CatalogAccess:
             page: How many are asked for at once.
             audited: Whether also where each batch came from, which a server tells to auditors alone.
         """
-        first: Json = {} if below is None else {"page_token": str(below)}
-        first |= {} if page is None else {"limit": page}
+        first = present(page_token=None if below is None else str(below), limit=page)
         for answer in self._pages("list_audited_versions" if audited else "list_catalog_versions", first):
             with self._parsing():
                 rows = iter(answer["versions"])
@@ -502,9 +498,7 @@ class CatalogAccess:
 
     def catalog_pins(self) -> list[CatalogPin]:
         """The catalog versions that are kept by a pin, by the name of the pin."""
-        answer = self._backend.ask("list_catalog_pins", {})
-        with self._parsing():
-            return [CatalogPin.of(row) for row in answer["pins"]]
+        return self.asked("list_catalog_pins", {}, lambda answer: [CatalogPin.of(row) for row in answer["pins"]])
 
     @property
     def longest_wait(self) -> int:
@@ -524,22 +518,19 @@ class CatalogAccess:
             CommitRejected: The catalog refused the read: with code 13 if the version is in the future.
             CatalogUnreachable: The catalog did not respond.
         """
-        given = {"since": since, "wait": wait or None, "limit": limit}
-        answer = self._backend.ask("list_catalog_events", {k: v for k, v in given.items() if v is not None})
-        with self._parsing():
-            return EventPage(list(answer["events"]), int(answer["last"]), int(answer["newest"]))
+        return self.asked(
+            "list_catalog_events",
+            present(since=since, wait=wait or None, limit=limit),
+            lambda answer: EventPage(list(answer["events"]), int(answer["last"]), int(answer["newest"])),
+        )
 
     def cursors(self) -> list[CatalogCursor]:
         """The cursors of consumers of events, by name."""
-        answer = self._backend.ask("list_cursors", {})
-        with self._parsing():
-            return [CatalogCursor.of(row) for row in answer["cursors"]]
+        return self.asked("list_cursors", {}, lambda answer: [CatalogCursor.of(row) for row in answer["cursors"]])
 
     def catalog_intents(self) -> list[CatalogIntent]:
         """The jobs that are registered, by the id of the intent."""
-        answer = self._backend.ask("list_intents", {})
-        with self._parsing():
-            return [CatalogIntent.of(row) for row in answer["intents"]]
+        return self.asked("list_intents", {}, lambda answer: [CatalogIntent.of(row) for row in answer["intents"]])
 
     def pins(self, version: int | None = None) -> CatalogPins:
         """All tables and their versions in one catalog version, the newest if None."""
@@ -564,7 +555,7 @@ class CatalogAccess:
             CommitRejected: There is no such table (code 4) or branch (22), or the catalog refused the read.
             CatalogUnreachable: The catalog did not respond.
         """
-        request: Json = {"id": list(table_id), "descending": True} | ({} if branch is None else {"branch": branch})
+        request = present(id=list(table_id), descending=True, branch=branch)
         return [
             version
             for page in self._pages("list_table_versions", request, at)

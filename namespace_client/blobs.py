@@ -19,6 +19,7 @@ from namespace_client.errors import AccessRefused, CatalogUnreachable, CommitRej
 from namespace_client.http import HttpClient
 from namespace_client.names import Name
 from namespace_client.routes import blob_path, object_id
+from namespace_client.wire import present
 from table_data.batch_operations import Json, TableId
 from table_data.errors import require_count
 
@@ -229,14 +230,13 @@ class _LocalBlob:
 
 def open_remote(client: HttpClient, query: WantedBlob) -> BlobFile | None:
     """A value at a server; None if it is null. Raises as `HttpClient.ask`."""
-    given = {"filter": query.filter, "branch": query.branch, "tag": query.tag, "version": query.version}
     path = blob_path(query.table, query.column, query.row)
     # Not HEAD, whose errors have no text.
     answer = client.fetch(
         "GET",
         path,
         headers={"Range": "bytes=0-0"},
-        parameters={name: value for name, value in given.items() if value is not None},
+        parameters=present(filter=query.filter, branch=query.branch, tag=query.tag, version=query.version),
         at=query.at,
         accepted=(httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE,),
     )
@@ -277,11 +277,11 @@ def open_local(changes: TableChanges, query: WantedBlob, refusal: Callable[[str]
 
 def read_remote(client: HttpClient, query: WantedBlob, rows: Sequence[int]) -> Iterator[bytes | None]:
     """Whole values of rows at a server, in their order, all of one version."""
-    asked: Json = {"column": query.column, "branch": query.branch, "version": query.version}
+    version = query.version
     pending = [rows[first : first + _ROWS] for first in range(0, len(rows), _ROWS)][::-1]
     while pending:
         part = pending.pop()
-        body = {name: value for name, value in asked.items() if value is not None} | {"row_ids": list(part)}
+        body = present(column=query.column, branch=query.branch, version=version, row_ids=list(part))
         path = f"/v1/table/{object_id(query.table)}/fetch_blobs"
         try:
             answer = client.fetch("POST", path, body, at=query.at)
@@ -291,13 +291,13 @@ def read_remote(client: HttpClient, query: WantedBlob, rows: Sequence[int]) -> I
             if len(part) > 1:
                 pending += [part[len(part) // 2 :], part[: len(part) // 2]]
                 continue
-            one = WantedBlob(query.table, query.column, part[0], None, query.branch, None, asked["version"], query.at)
+            one = WantedBlob(query.table, query.column, part[0], None, query.branch, None, version, query.at)
             found = open_remote(client, one)
             if found is not None:
-                asked["version"] = found.version
+                version = found.version
             yield None if found is None else found.read()
             continue
-        asked["version"] = int(answer.headers[_VERSION])
+        version = int(answer.headers[_VERSION])
         for batch in pa.ipc.open_file(answer.content).read_all().column(0).chunks:
             yield from (value.as_py() for value in batch)
 

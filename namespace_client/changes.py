@@ -11,7 +11,7 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AlreadyExists, InvalidCall, NotFound, TableTaken
 from namespace_client.names import AnyName, Name
 from namespace_client.reads import CatalogReads
-from namespace_client.wire import CommittedBatch
+from namespace_client.wire import CommittedBatch, present
 from table_data.batch_operations import BatchOperation, Json
 
 if TYPE_CHECKING:
@@ -296,9 +296,8 @@ class CatalogChanges(CatalogReads):
         if version is not None and tag is not None:
             raise InvalidCall(f"version, tag: expected one of them, found both ({version}, {tag!r})")
         location = self.access.read("describe_table", {"id": list(self._path(table))})["location"]
-        request: Json = {"id": list(self._path(new_name)), "source_location": location}
-        request |= {} if version is None else {"source_version": version}
-        request |= {} if tag is None else {"source_tag": tag}
+        named = list(self._path(new_name))
+        request = present(id=named, source_location=location, source_version=version, source_tag=tag)
         return self.access.changed("clone_table", request, lambda made: int(made["version"]), message=message)
 
     def undrop(
@@ -323,9 +322,8 @@ class CatalogChanges(CatalogReads):
             NotFound: None of that name can come back (code 4), or there is no such namespace (1).
             AlreadyExists: The name is taken (5).
         """
-        request: Json = {"id": list(self._path(table))}
-        request |= {} if new_name is None else {"new_id": list(self._path(new_name))}
-        request |= {} if tombstone is None else {"tombstone_id": tombstone}
+        new_id = None if new_name is None else list(self._path(new_name))
+        request = present(id=list(self._path(table)), new_id=new_id, tombstone_id=tombstone)
         self.access.change("undrop_table", request, message=message)
 
     def maintain(
@@ -354,8 +352,7 @@ class CatalogChanges(CatalogReads):
             CommitRejected: The catalog refused it: with code 13 a table without a version.
         """
         table_id = self._path(table)
-        request: Json = {"id": list(table_id), "dry_run": dry_run, "forced": forced}
-        request |= {} if seconds is None else {"seconds": seconds}
+        request = present(id=list(table_id), dry_run=dry_run, forced=forced, seconds=seconds)
 
         def parse(answer: Json) -> MaintenanceResult:
             from namespace_client.maintenance import MaintenanceResult
@@ -415,8 +412,7 @@ class CatalogChanges(CatalogReads):
         state = self._state(table, branch, None, version)
         if state.version is None:
             raise InvalidCall(f"{Name(state.id)} has no version yet that {tag!r} could name")
-        request: Json = {"id": list(state.id), "tag": tag, "version": state.version}
-        return request if branch is None else request | {"branch": branch}
+        return present(id=list(state.id), tag=tag, version=state.version, branch=branch)
 
     # -- branches
 
@@ -445,9 +441,8 @@ class CatalogChanges(CatalogReads):
             from_version: Number of the version that it begins at, the newest if None.
             message: Text that is stored with the change.
         """
-        request: Json = {"id": list(self._path(table)), "name": branch}
-        request |= {} if from_branch is None else {"from_branch": from_branch}
-        request |= {} if from_version is None else {"from_version": from_version}
+        named = list(self._path(table))
+        request = present(id=named, name=branch, from_branch=from_branch, from_version=from_version)
         self.access.change("create_table_branch", request, message=message)
 
     def delete_branch(self, table: AnyName, branch: str, *, message: str | None = None) -> None:

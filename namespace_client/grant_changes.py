@@ -16,6 +16,7 @@ from namespace_client.grants import (
     listed,
 )
 from namespace_client.names import AnyName
+from namespace_client.wire import present
 from table_data.batch_operations import DELIMITER, Json
 
 
@@ -138,12 +139,8 @@ class CatalogGrants(CatalogChanges):
             principal: Who is meant; the caller, if `roles` is None as well. About others may ask who may grant on it.
             roles: Roles that the token of that principal would name.
         """
-        request: Json = {
-            "privilege": privilege,
-            "on": self._on(table, namespace, catalog=catalog).json,
-        }
-        request |= {} if principal is None else {"principal": principal}
-        request |= {} if roles is None else {"roles": listed(roles, "roles")}
+        on, named = self._on(table, namespace, catalog=catalog).json, None if roles is None else listed(roles, "roles")
+        request = present(privilege=privilege, on=on, principal=principal, roles=named)
         return self.access.asked("check_privilege", request, PrivilegeCheck.of)
 
     def _on(self, table: AnyName | None, namespace: AnyName | None, *, catalog: bool) -> GrantedOn:

@@ -24,6 +24,7 @@ import httpx
 from lance_core.own_machine import is_secure
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AccessRefused, InvalidCall
+from namespace_client.wire import present
 
 _TIMEOUT: Final = 30.0
 _MARGIN: Final = 30.0
@@ -145,8 +146,7 @@ class Login:
     ) -> dict[str, Any]:
         """The answer to a form. An error is returned if it is one of those, else raised."""
         _require_secure(endpoint)
-        own = {"client_id": self.client_id, "audience": self.audience, "resource": self.resource}
-        sent = {**form, **{name: value for name, value in own.items() if value is not None}}
+        sent = {**form, **present(client_id=self.client_id, audience=self.audience, resource=self.resource)}
         return self._answer(lambda: http.post(endpoint, data=sent), expected)
 
     def _answer(self, send: Callable[[], httpx.Response], expected: frozenset[str] = frozenset()) -> dict[str, Any]:

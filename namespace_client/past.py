@@ -19,6 +19,7 @@ from namespace_client.history import CatalogHistory, CatalogVersion, HistoryFilt
 from namespace_client.http import CatalogServer
 from namespace_client.log import CatalogLog, read_log
 from namespace_client.names import AnyName
+from namespace_client.wire import present
 from table_data.batch_operations import DELIMITER
 from table_data.errors import require_count
 
@@ -89,8 +90,7 @@ class CatalogPast(CatalogGrants):
         """
         limit = None if limit is None else require_count("limit", limit)
         about = None if name is None else DELIMITER.join(self._path(name))
-        given = {"principal": principal, "object": about, "decision": decision, "limit": limit or None}
-        wanted = {key: value for key, value in given.items() if value is not None}
+        wanted = present(principal=principal, object=about, decision=decision, limit=limit or None)
         return RefusedAttempts(islice(self.access.refused_attempts(wanted), limit))
 
     def log(

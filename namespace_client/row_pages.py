@@ -22,6 +22,7 @@ from namespace_client.errors import NotFound
 from namespace_client.media_types import NEEDED, media_type
 from namespace_client.names import Name
 from namespace_client.table_overview import is_blob, table_schema
+from namespace_client.wire import present
 from table_data.batch_operations import Json, TableId
 from table_data.errors import InvalidCall, require_count
 
@@ -177,8 +178,8 @@ def row_page(access: CatalogAccess, table_id: TableId, catalog_version: int, que
     if limit > MOST_ROWS:
         raise InvalidCall(f"limit: expected at most {MOST_ROWS} rows, found {limit}")
     begun = time.perf_counter()
-    request: Json = {"k": limit + 1, "offset": after, "with_row_id": True, "prefilter": True} | _place(query)
-    request |= {} if query.filter is None else {"filter": query.filter}
+    request: Json = {"k": limit + 1, "offset": after, "with_row_id": True, "prefilter": True}
+    request |= _place(query) | present(filter=query.filter)
     names = tuple(table_schema(access, table_id, catalog_version, _place(query)).names)
     if query.columns or len(names) > COLUMNS:
         wanted = query.columns or names[:COLUMNS]
@@ -212,8 +213,7 @@ def column_path(name: str) -> str:
 
 
 def _place(query: RowQuery) -> Json:
-    given = {"branch": query.branch, "version": query.version}
-    return {name: value for name, value in given.items() if value is not None}
+    return present(branch=query.branch, version=query.version)
 
 
 def _search(access: CatalogAccess, table_id: TableId, at: int, query: RowQuery) -> Json:

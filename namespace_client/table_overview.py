@@ -20,6 +20,7 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import AccessRefused, CommitRejected
 from namespace_client.history import moment
 from namespace_client.names import Name
+from namespace_client.wire import present
 from table_data.batch_operations import Json, TableId
 
 VERSIONS: Final = 20
@@ -290,7 +291,7 @@ def table_overview(
 
     Raises `NotFound`, `CommitRejected`, `AccessRefused` and `CatalogUnreachable`.
     """
-    wanted = {key: value for key, value in {"branch": branch, "version": version}.items() if value is not None}
+    wanted = present(branch=branch, version=version)
     request: Json = {"id": list(table_id), "vend_credentials": False, "load_detailed_metadata": True, **wanted}
     readable = True
     try:
@@ -405,6 +406,5 @@ def fragment_page(
 
     Raises `NotFound`, `CommitRejected`, `AccessRefused` and `CatalogUnreachable`.
     """
-    given = {"branch": branch, "version": version, "page_token": after, "limit": limit}
-    request = {"id": list(table_id), **{name: value for name, value in given.items() if value is not None}}
+    request = present(id=list(table_id), branch=branch, version=version, page_token=after, limit=limit)
     return FragmentPage.of(access.read("list_table_fragments", request, at=at))

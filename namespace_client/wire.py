@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
@@ -311,6 +312,11 @@ class DroppedTable:
             row.get("version"),
             row.get("principal"),
         )
+
+
+def present(**fields: Any) -> Json:
+    """The fields of a request that are not None: absent ones are left out."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def batch_request(operations: Sequence[BatchOperation], message: str | None) -> Json:
