@@ -12,74 +12,57 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from lance_namespace.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
-from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from namespace_server.attempts import AttemptPage, AttemptQuery, Authorization, with_authorizations
-from namespace_server.rest.exchange import Exchange
+from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.header_names import CATALOG_VERSION
-from namespace_server.rest.models import AttemptsQuery, Pages, QueryParameters
-from namespace_server.rest.request.decoding import parse_query
+from namespace_server.rest.models import AttemptsQuery, Pages
 from namespace_server.rest.request.headers import read_id
 from namespace_server.rest.responses import Success, success
-from namespace_server.rest.routing import Handler
 
 if TYPE_CHECKING:
     from namespace_server.observability.audit.log import RefusedAttemptLog
 
 _USUAL: Final = 100
 _MOST: Final = 1_000
+_VERSIONS: Final = QueryModel(Pages)
+_ATTEMPTS: Final = QueryModel(AttemptsQuery)
 
 
-class AuditedVersions:
+async def audited_versions(exchange: Exchange) -> Response:
     """A page of the history with the origin of each batch: all of it, whatever else the auditor may see."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of the route."""
-        parameters: TypeAdapter[QueryParameters] = TypeAdapter(Pages)
-
-        async def answer(exchange: Exchange) -> Response:
-            _, given = await _read_query(exchange, operation, parameters, "the history is of all versions")
-            return success(exchange.service, await exchange.service.read(operation, dict(given), None))
-
-        return answer
+    _, given = await _read_query(exchange, _VERSIONS, "the history is of all versions")
+    return success(exchange.service, await exchange.service.read(exchange.scope["operation"], dict(given), None))
 
 
-class AttemptsPage:
+async def refused_attempts(exchange: Exchange) -> Response:
     """A page of the log of refused attempts, newest first. It is of no catalog version."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of the route."""
-        parameters: TypeAdapter[QueryParameters] = TypeAdapter(AttemptsQuery)
-
-        async def answer(exchange: Exchange) -> Response:
-            query, given = await _read_query(exchange, operation, parameters, "attempts are of no version")
-            log = exchange.service.attempts
-            if log is None:
-                raise UnsupportedOperationError("this server does not record refused attempts: audit_log is off")
-            wanted = _wanted(query, dict(given))
-            return Success(await exchange.service.in_thread(partial(_page, log, wanted)), None)
-
-        return answer
+    query, given = await _read_query(exchange, _ATTEMPTS, "attempts are of no version")
+    log = exchange.service.attempts
+    if log is None:
+        raise UnsupportedOperationError("this server does not record refused attempts: audit_log is off")
+    wanted = _wanted(query, dict(given))
+    return Success(await exchange.service.in_thread(partial(_page, log, wanted)), None)
 
 
 async def _read_query(
-    exchange: Exchange, operation: str, parameters: TypeAdapter[QueryParameters], unversioned: str
+    exchange: Exchange, parameters: QueryModel, unversioned: str
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
-    """What `parse_query` reads of an auditor's request, which has no body and names no catalog version.
+    """What the query says of an auditor's request, which has no body and names no catalog version.
 
     `unversioned` is why it names none.
     """
-    await _require_auditor(exchange, operation)
+    await _require_auditor(exchange)
     exchange.require_no_body()
     if exchange.as_of is not None:
         raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: {unversioned}")
-    return parse_query(exchange.scope["query_string"], parameters)
+    return parameters.parse(exchange.scope["query_string"])
 
 
-async def _require_auditor(exchange: Exchange, operation: str) -> None:
+async def _require_auditor(exchange: Exchange) -> None:
     """Raise `PermissionDeniedError` (15) unless the caller is an auditor."""
-    if not await exchange.service.may_audit(exchange.subject, operation):
+    if not await exchange.service.may_audit(exchange.subject, exchange.scope["operation"]):
         reason = "audit_readers does not name the principal, and no grant on the catalog has grant for it"
         raise with_authorizations(
             PermissionDeniedError(

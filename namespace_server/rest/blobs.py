@@ -42,25 +42,17 @@ _OCTETS: Final[tuple[Header, ...]] = (
 )
 
 
-class ManyBlobs:
+async def fetch_blobs(exchange: Exchange) -> Response:
     """The values of some rows, as a whole: one row for each id, in their order."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of the operation."""
-        kind = read_type(operation)
-
-        async def answer(exchange: Exchange) -> Response:
-            at = exchange.read_point
-            read = await exchange.table_request(kind, large=True)
-            request = cast("FetchBlobs", read.request)
-            if len(request["row_ids"]) > _MOST_ROWS:
-                raise InvalidInputError(
-                    f"row_ids: fetch_blobs accepts at most {_MOST_ROWS} row ids, found {len(request['row_ids'])}"
-                )
-            rows = partial(_fetched, exchange, operation, request, at)
-            return RowsResponse(exchange.service, rows, read.size)
-
-        return answer
+    operation, at = exchange.scope["operation"], exchange.read_point
+    read = await exchange.table_request(read_type(operation), large=True)
+    request = cast("FetchBlobs", read.request)
+    if len(request["row_ids"]) > _MOST_ROWS:
+        raise InvalidInputError(
+            f"row_ids: fetch_blobs accepts at most {_MOST_ROWS} row ids, found {len(request['row_ids'])}"
+        )
+    rows = partial(_fetched, exchange, operation, request, at)
+    return RowsResponse(exchange.service, rows, read.size)
 
 
 @asynccontextmanager

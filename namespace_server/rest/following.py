@@ -9,19 +9,16 @@ from typing import Any, Final
 
 import orjson
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
-from pydantic import TypeAdapter
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from namespace_server.answer import Answer
-from namespace_server.rest.exchange import Exchange
+from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.header_names import CATALOG_VERSION, LAST_EVENT_ID
-from namespace_server.rest.models import EventsQuery, QueryParameters
+from namespace_server.rest.models import EventsQuery
 from namespace_server.rest.request.body import JsonObject
-from namespace_server.rest.request.decoding import parse_query
 from namespace_server.rest.request.headers import accepts, read_version
 from namespace_server.rest.responses import success
-from namespace_server.rest.routing import Handler
 
 _log = logging.getLogger(__name__)
 
@@ -33,35 +30,29 @@ _LAST_PIECE: Final = 1.0
 _PAUSE: Final = 1.0
 _RECONNECT: Final = b"retry: 1000\n\n"
 _ALIVE: Final = b": alive\n\n"
+_QUERY: Final = QueryModel(EventsQuery)
 
 
-class Events:
+async def events(exchange: Exchange) -> Response:
     """The events after a catalog version: in one answer, or as a stream if the request accepts that media type.
 
     `Last-Event-ID` counts before `since`: a client that comes again sends both.
     """
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-        parameters: TypeAdapter[QueryParameters] = TypeAdapter(EventsQuery)
-
-        async def answer(exchange: Exchange) -> Response:
-            exchange.require_no_body()
-            if exchange.as_of is not None:
-                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none, events have `since`")
-            _, given = parse_query(exchange.scope["query_string"], parameters)
-            seen = exchange.headers.get(LAST_EVENT_ID)
-            since = given.get("since") if seen is None else read_version(seen, LAST_EVENT_ID.decode())
-            position: JsonObject = {} if since is None else {"since": since}
-            if accepts(exchange.headers, _STREAM):
-                refused = sorted(given.keys() & {"limit", "wait"})
-                if refused:
-                    raise InvalidInputError(f"{', '.join(refused)}: expected none with {_STREAM.decode()}")
-                exchange.scope["operation"] = f"{operation}_stream"
-                return _EventStream(exchange, operation, position)
-            return await _page(exchange, operation, position, given)
-
-        return answer
+    operation: str = exchange.scope["operation"]
+    exchange.require_no_body()
+    if exchange.as_of is not None:
+        raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none, events have `since`")
+    _, given = _QUERY.parse(exchange.scope["query_string"])
+    seen = exchange.headers.get(LAST_EVENT_ID)
+    since = given.get("since") if seen is None else read_version(seen, LAST_EVENT_ID.decode())
+    position: JsonObject = {} if since is None else {"since": since}
+    if accepts(exchange.headers, _STREAM):
+        refused = sorted(given.keys() & {"limit", "wait"})
+        if refused:
+            raise InvalidInputError(f"{', '.join(refused)}: expected none with {_STREAM.decode()}")
+        exchange.scope["operation"] = f"{operation}_stream"
+        return _EventStream(exchange, operation, position)
+    return await _page(exchange, operation, position, given)
 
 
 async def _page(exchange: Exchange, operation: str, position: JsonObject, given: Mapping[str, object]) -> Response:

@@ -1,15 +1,14 @@
-"""Handlers of requests: one class for each kind of operation; fields hold the differences between operations.
+"""Handlers of requests: one class for each kind of operation, whose fields hold the differences, or one handler.
 
 Read            a read of the catalog, whose answer may be cached
 Commit          a change of the catalog, committed in a group
-Change          a change that also writes or removes files beside the catalog
+change          a change that also writes or removes files beside the catalog
 RowsChange      a change whose body is rows
 TableChange     a change of a table that a JSON body describes, done by a worker
-SchemaMetadataChange  replaces the schema metadata
-MaintenanceOfTable  maintenance of a table, in several changes
-ChangesRead     the changed rows of a table between two catalog versions, done by a worker
+change_schema_metadata  replaces the schema metadata
+maintain_table  maintenance of a table, in several changes
+read_changes    the changed rows of a table between two catalog versions, done by a worker
 TableRead       a read of the rows of a table, or of facts about them, done by a worker
-Refusal         an operation that is not served
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import cast
+from typing import Final, cast
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 from pydantic import TypeAdapter
@@ -40,7 +39,7 @@ from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.request.ids import Id, IdScope
 from namespace_server.rest.responses import STREAM_OF_ROWS, RowsResponse, Success, read_success, success
-from namespace_server.rest.routing import Handler, refusal
+from namespace_server.rest.routing import Handler
 from namespace_server.rest.service import CatalogService
 from table_data.requests.table_requests import TableRequest
 
@@ -196,22 +195,15 @@ def _passed_on(service: CatalogService, handed: ForwardingResult, answer: Respon
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+@_counted
+async def change(exchange: Exchange) -> Response:
     """A change that also reads, writes or removes files beside the catalog. The catalog reads its body."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-
-        async def answer(exchange: Exchange) -> Response:
-            service, caller = exchange.service, exchange.caller
-            with before_commit():
-                body = await exchange.change()
-            with service.bodies.hold(body.size):
-                changed = await service.change(operation, body, caller, exchange.implicit)
-                return success(service, _relative(changed, exchange.place))
-
-        return _counted(answer)
+    service, caller = exchange.service, exchange.caller
+    with before_commit():
+        body = await exchange.change()
+    with service.bodies.hold(body.size):
+        changed = await service.change(exchange.scope["operation"], body, caller, exchange.implicit)
+        return success(service, _relative(changed, exchange.place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,28 +270,21 @@ class TableChange:
         return answer
 
 
-class MaintenanceOfTable:
+async def maintain_table(exchange: Exchange) -> Response:
     """Maintenance of a table, or the plan of it: some changes of the caller's, one after another, or none."""
-
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-
-        async def answer(exchange: Exchange) -> Response:
-            service, caller = exchange.service, exchange.caller
-            with before_commit():
-                body = await exchange.change(optional=True)
-                request = await service.decoded(body.decode, body.size)
-            with service.bodies.hold(body.size):
-                done = await service.data.maintain(
-                    cast("TableRequest", request),
-                    exchange.receive,
-                    caller,
-                    plans=request.get("dry_run") is True,
-                    stopped=service.read_only.is_on,
-                )
-                return success(service, done)
-
-        return answer
+    service, caller = exchange.service, exchange.caller
+    with before_commit():
+        body = await exchange.change(optional=True)
+        request = await service.decoded(body.decode, body.size)
+    with service.bodies.hold(body.size):
+        done = await service.data.maintain(
+            cast("TableRequest", request),
+            exchange.receive,
+            caller,
+            plans=request.get("dry_run") is True,
+            stopped=service.read_only.is_on,
+        )
+        return success(service, done)
 
 
 def _only(answer: Answer, names: tuple[str, ...]) -> Answer:
@@ -307,22 +292,17 @@ def _only(answer: Answer, names: tuple[str, ...]) -> Answer:
     return Answer({name: value for name, value in answer.body.items() if name in names}, answer.catalog_version)
 
 
-class SchemaMetadataChange:
+_SCHEMA_METADATA: Final = change_type("update_table_schema_metadata")
+
+
+async def change_schema_metadata(exchange: Exchange) -> Response:
     """Replaces the schema metadata. Body and answer are the keys and values alone."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of the operation."""
-        kind = change_type(operation)
-
-        async def answer(exchange: Exchange) -> Response:
-            service, caller = exchange.service, exchange.caller
-            with before_commit():
-                change = await exchange.schema_metadata(kind)
-            with service.bodies.hold(change.size):
-                committed = await service.data.change(operation, change.request, exchange.receive, caller)
-            return success(service, Answer(committed.body["metadata"], committed.catalog_version))
-
-        return answer
+    service, caller = exchange.service, exchange.caller
+    with before_commit():
+        change = await exchange.schema_metadata(_SCHEMA_METADATA)
+    with service.bodies.hold(change.size):
+        committed = await service.data.change(exchange.scope["operation"], change.request, exchange.receive, caller)
+    return success(service, Answer(committed.body["metadata"], committed.catalog_version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,30 +335,13 @@ class TableRead:
         return answer
 
 
-class ChangesRead:
+async def read_changes(exchange: Exchange) -> Response:
     """The changed rows of a table between two catalog versions, which the body names: an Arrow IPC stream."""
-
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-        kind = changes_type()
-
-        async def answer(exchange: Exchange) -> Response:
-            service, point = exchange.service, exchange.read_point
-            if point != NEWEST:
-                raise InvalidInputError(
-                    f"{CATALOG_VERSION.decode()}, {LEAST_VERSION.decode()}: expected none, changes have `to`"
-                )
-            read = await exchange.table_request(kind)
-            rows = partial(service.data.changes, read.request, caller=exchange.reader)
-            return RowsResponse(service, rows, read.size, STREAM_OF_ROWS)
-
-        return answer
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An operation that is not served: 406 with code 0, after authentication, without a look at the body."""
-
-    def handler(self, operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-        return refusal(operation)
+    service, point = exchange.service, exchange.read_point
+    if point != NEWEST:
+        raise InvalidInputError(
+            f"{CATALOG_VERSION.decode()}, {LEAST_VERSION.decode()}: expected none, changes have `to`"
+        )
+    read = await exchange.table_request(changes_type())
+    rows = partial(service.data.changes, read.request, caller=exchange.reader)
+    return RowsResponse(service, rows, read.size, STREAM_OF_ROWS)

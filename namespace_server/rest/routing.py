@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from fastapi import FastAPI, Request
 from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationError
@@ -45,12 +45,22 @@ _Bound = tuple["Route", Mapping[str, Handler]]
 """A route with its handler for each dialect."""
 
 
-class Work(Protocol):
-    """The work that the requests of a route ask for; see `handlers`."""
+@runtime_checkable
+class KindOfWork(Protocol):
+    """A kind of work that the requests of a route ask for; see `handlers`."""
 
     def handler(self, operation: str, path: str) -> Handler:
         """The handler of an operation on a path."""
         ...
+
+
+Work = KindOfWork | Handler
+"""What the requests of a route ask for: work of a kind, or what is done by one handler."""
+
+
+def handler_of(work: Work, operation: str, path: str) -> Handler:
+    """The handler of an operation on a path."""
+    return work.handler(operation, path) if isinstance(work, KindOfWork) else work
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +120,9 @@ def get(operation: str, path: str, work: Work, *, dialects: tuple[str, ...] = (P
     return Route(operation, "GET", path, work, REQUIREMENTS[operation], dialects)
 
 
-def refusal(operation: str) -> Handler:
-    """The handler of an operation that is not served: 406 with code 0, after authentication; the body is not read."""
-
-    async def answer(_exchange: Exchange) -> Response:
-        raise UnsupportedOperationError(f"Not supported: {operation}")
-
-    return answer
+async def refuse(exchange: Exchange) -> Response:
+    """Refuse an operation that is not served: 406 with code 0, after authentication; the body is not read."""
+    raise UnsupportedOperationError(f"Not supported: {exchange.scope['operation']}")
 
 
 class Router:
@@ -194,8 +200,8 @@ class Router:
         works = {each.name: each.work(route) for each in self._dialects if each.name in route.dialects}
         if PUBLISHED in route.dialects:
             works[PUBLISHED] = route.work
-        handlers = {name: work.handler(route.operation, route.path) for name, work in works.items()}
-        published = handlers.setdefault(PUBLISHED, refusal(route.operation))
+        handlers = {name: handler_of(work, route.operation, route.path) for name, work in works.items()}
+        published = handlers.setdefault(PUBLISHED, refuse)
         return {each.name: published for each in self._dialects} | handlers
 
     def _endpoint(self, route: Route, handlers: Mapping[str, Handler]) -> Callable[[Request], Awaitable[Response]]:

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from namespace_server.rest.blobs import ManyBlobs, OneBlob
-from namespace_server.rest.following import Events
-from namespace_server.rest.handlers import (
-    ChangesRead,
-    MaintenanceOfTable,
-    Read,
-    RowsChange,
-    SchemaMetadataChange,
-    TableChange,
-    TableRead,
-)
+from namespace_server.rest import blobs, following, handlers
+from namespace_server.rest.blobs import OneBlob
+from namespace_server.rest.handlers import Read, RowsChange, TableChange, TableRead
 from namespace_server.rest.models import BranchQuery, EventsQuery, QueryParameters
 from namespace_server.rest.multipart import MultipartChange
 from namespace_server.rest.routers import OPERATIONS
@@ -58,25 +50,25 @@ def _served(route: Route) -> Served:
     match route.work:
         case Read() as read:
             return Served(*named, read=read, pinned=route.operation not in UNPINNED)
-        case Events():
+        case following.events:
             return Served(*named, read=Read(EventsQuery))
         case RowsChange(query):
             return Served(*named, rows=query, data=True)
         case TableRead():
             return Served(*named, data=True, reads_rows=True, pinned=True, fresh=True)
-        case ManyBlobs():
+        case blobs.fetch_blobs:
             return Served(*named, data=True, reads_rows=True, pinned=True, fresh=True)
-        case ChangesRead():  # its body names the versions
+        case handlers.read_changes:  # its body names the versions
             return Served(*named, data=True, reads_rows=True)
         case OneBlob(query):
             return Served(*named, parameters=query, data=True, reads_rows=True, pinned=True, fresh=True, ranges=True)
         case TableChange() as change:
             return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
-        case MaintenanceOfTable():
+        case handlers.maintain_table:
             return Served(*named, data=True)
         case MultipartChange(_, parameters):
             return Served(*named, parameters=parameters, data=True)
-        case SchemaMetadataChange():
+        case handlers.change_schema_metadata:
             return Served(*named, parameters=BranchQuery, data=True)
     return Served(*named)
 

@@ -28,7 +28,7 @@ from namespace_server.rest.header_names import (
 from namespace_server.rest.request.body import JsonObject, check_arrow, check_media_type, decode_object
 from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.responses import Success
-from namespace_server.rest.routing import Handler, Work
+from namespace_server.rest.routing import Handler, Work, handler_of
 
 _ARROW: Final = b"application/vnd.apache.arrow"
 _LENGTHS: Final = frozenset({b"content-length", b"content-type"})
@@ -84,7 +84,7 @@ class Translated:
     def handler(self, operation: str, path: str) -> Handler:
         """The handler of an operation on a path."""
         translation = self.translation
-        answer_published = (translation.work or self.work).handler(operation, path)
+        answer_published = handler_of(translation.work or self.work, operation, path)
 
         async def answer(exchange: Exchange) -> Response:
             scope, end = exchange.scope, None

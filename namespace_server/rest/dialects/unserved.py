@@ -49,38 +49,24 @@ class NotServed:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class NoneThere:
+def _none_there(body: Mapping[str, object], about: str | None = None) -> Handler:
     """Answers what there is none of. One that is `about` a table or a namespace looks whether that is there."""
+    kind = about or "table"
+    find = Read(body=True, silent=True).handler(f"{kind}_exists", f"/v1/{kind}/{{id}}/exists")
 
-    body: Mapping[str, object]
-    about: str | None = None
+    async def answer(exchange: Exchange) -> Response:
+        if about is not None:
+            await find(exchange)
+        _ = exchange.place  # is that of a database
+        return Success(json_bytes(body), exchange.service.catalog_version)
 
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-        kind = self.about or "table"
-        find = Read(body=True, silent=True).handler(f"{kind}_exists", f"/v1/{kind}/{{id}}/exists")
-
-        async def answer(exchange: Exchange) -> Response:
-            if self.about is not None:
-                await find(exchange)
-            _ = exchange.place  # is that of a database
-            return Success(json_bytes(self.body), exchange.service.catalog_version)
-
-        return answer
+    return answer
 
 
-class NoJob:
+async def _no_job(exchange: Exchange) -> Response:
     """Answers that there is no such job."""
-
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of an operation on a path."""
-
-        async def answer(exchange: Exchange) -> Response:
-            _ = exchange.place  # is that of a database
-            raise TransactionNotFoundError(f"job not found: {_INSTEAD['jobs']}")
-
-        return answer
+    _ = exchange.place  # is that of a database
+    raise TransactionNotFoundError(f"job not found: {_INSTEAD['jobs']}")
 
 
 def texts(body: JsonObject, *, needed: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> JsonObject:
@@ -122,7 +108,7 @@ def _listed(key: str, *known: str) -> Translation:
     """A list of a namespace, in pages; in a database that is missing, too."""
     taken = partial(parameters, known=("limit", "page_token", *known))
     none: Mapping[str, object] = {key: []}
-    return Translation(body=present, query=taken, work=NoneThere(none, "namespace"), nothing=none)
+    return Translation(body=present, query=taken, work=_none_there(none, "namespace"), nothing=none)
 
 
 def _job(work: Work, needed: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> Translation:
@@ -144,9 +130,9 @@ TRANSLATIONS: Final[Mapping[str, Translation]] = {
     "list_materialized_views": _listed("views"),
     "list_functions": _listed("functions", "include_definition"),
     "list_secrets": _listed("secrets"),
-    "list_jobs": _job(NoneThere({"jobs": []}), known=("page_token",)),
-    "describe_jobs": _job(NoJob(), needed=("job_id",)),
-    "cancel_jobs": _job(NoJob(), needed=("job_id",)),
-    "get_lsm_write_spec": Translation(body=present, work=NoneThere({"lsm_write_spec": None}, "table")),
-    "get_lsm_stats": Translation(body=statistics, work=NoneThere({"lsm_stats": None}, "table")),
+    "list_jobs": _job(_none_there({"jobs": []}), known=("page_token",)),
+    "describe_jobs": _job(_no_job, needed=("job_id",)),
+    "cancel_jobs": _job(_no_job, needed=("job_id",)),
+    "get_lsm_write_spec": Translation(body=present, work=_none_there({"lsm_write_spec": None}, "table")),
+    "get_lsm_stats": Translation(body=statistics, work=_none_there({"lsm_stats": None}, "table")),
 }

@@ -9,38 +9,31 @@ import orjson
 from lance_namespace.errors import InvalidInputError
 from starlette.responses import Response
 
-from namespace_server.rest.auditing import AttemptsPage, AuditedVersions
+from namespace_server.rest.auditing import audited_versions, refused_attempts
 from namespace_server.rest.exchange import ANY_QUERY, Exchange
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.responses import Success
-from namespace_server.rest.routing import Handler, get
+from namespace_server.rest.routing import get
 
 
-class WhoAmI:
+async def _who_am_i(exchange: Exchange) -> Response:
     """The principal of the request, what it has shown, and until when that is good.
 
     It is about no catalog version: the answer names none, and a request for one is refused.
     """
-
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of the route."""
-
-        async def answer(exchange: Exchange) -> Response:
-            exchange.require_no_body()
-            ANY_QUERY.parse(exchange.scope["query_string"])
-            if exchange.as_of is not None:
-                raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: the caller is of no version")
-            identity = exchange.identity
-            if identity is None:
-                return _answer({"means": "none", "roles": []})
-            found: dict[str, Any] = {"principal": identity.principal, "means": identity.means}
-            if identity.issuer is not None:
-                found["issuer"] = identity.issuer
-            if identity.expires_at is not None:
-                found["expires_at"] = identity.expires_at
-            return _answer({**found, "roles": sorted(identity.roles)})
-
-        return answer
+    exchange.require_no_body()
+    ANY_QUERY.parse(exchange.scope["query_string"])
+    if exchange.as_of is not None:
+        raise InvalidInputError(f"{CATALOG_VERSION.decode()}: expected none: the caller is of no version")
+    identity = exchange.identity
+    if identity is None:
+        return _answer({"means": "none", "roles": []})
+    found: dict[str, Any] = {"principal": identity.principal, "means": identity.means}
+    if identity.issuer is not None:
+        found["issuer"] = identity.issuer
+    if identity.expires_at is not None:
+        found["expires_at"] = identity.expires_at
+    return _answer({**found, "roles": sorted(identity.roles)})
 
 
 def _answer(found: Mapping[str, Any]) -> Success:
@@ -51,7 +44,7 @@ def _answer(found: Mapping[str, Any]) -> Success:
 
 
 ROUTES = (
-    get("who_am_i", "/v1/whoami", WhoAmI()),
-    get("list_audited_versions", "/v1/catalog/audit/versions", AuditedVersions()),
-    get("list_refused_attempts", "/v1/catalog/audit/refused", AttemptsPage()),
+    get("who_am_i", "/v1/whoami", _who_am_i),
+    get("list_audited_versions", "/v1/catalog/audit/versions", audited_versions),
+    get("list_refused_attempts", "/v1/catalog/audit/refused", refused_attempts),
 )

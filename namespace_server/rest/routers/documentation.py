@@ -24,36 +24,23 @@ ASSETS = Mount("/docs/assets", StaticFiles(directory=Path(fastapi_offline.__file
 """The scripts and styles of the page."""
 
 
-class DocumentationPage:
-    """A response that is the same for all requests."""
-
-    def __init__(self, content: bytes, media_type: str) -> None:
-        self._content = content
-        self._media_type = media_type
-
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of the page."""
-
-        async def answer(_exchange: Exchange) -> Response:
-            return Response(self._content, media_type=self._media_type, headers=_GUARDS)
-
-        return answer
+_LINKS = {"name": "lance-namespace-server", "version": VERSION, "documentation": "/docs", "api": "/openapi.json"}
 
 
-class Root:
+def _same_for_all(content: bytes, media_type: str) -> Handler:
+    """The handler of a response that is the same for all requests."""
+
+    async def answer(_exchange: Exchange) -> Response:
+        return Response(content, media_type=media_type, headers=_GUARDS)
+
+    return answer
+
+
+async def _root(exchange: Exchange) -> Response:
     """`GET /`: browsers are redirected to the documentation, other clients get links."""
-
-    def handler(self, _operation: str, _path: str) -> Handler:
-        """The handler of `GET /`."""
-        links = {"name": "lance-namespace-server", "version": VERSION, "documentation": "/docs", "api": "/openapi.json"}
-        content = orjson.dumps(links)
-
-        async def answer(exchange: Exchange) -> Response:
-            if b"text/html" in exchange.headers.get(b"accept", b""):
-                return Response(status_code=307, headers={"location": "docs", **_GUARDS})
-            return Response(content, media_type="application/json", headers=_GUARDS)
-
-        return answer
+    if b"text/html" in exchange.headers.get(b"accept", b""):
+        return Response(status_code=307, headers={"location": "docs", **_GUARDS})
+    return Response(orjson.dumps(_LINKS), media_type="application/json", headers=_GUARDS)
 
 
 # Addresses are relative to that of the page: a proxy may serve all this below a path of its own.
@@ -79,11 +66,11 @@ _GUARDS = {
 """No page of another origin may show these pages in a frame, and no script runs in them but their own."""
 
 ROUTES = (
-    get("root", "/", Root()),
+    get("root", "/", _root),
     get(
         "openapi_document",
         "/openapi.json",
-        DocumentationPage(files("namespace_server.rest").joinpath("openapi.json").read_bytes(), "application/json"),
+        _same_for_all(files("namespace_server.rest").joinpath("openapi.json").read_bytes(), "application/json"),
     ),
-    get("documentation", "/docs", DocumentationPage(bytes(_SWAGGER.body), "text/html")),
+    get("documentation", "/docs", _same_for_all(bytes(_SWAGGER.body), "text/html")),
 )

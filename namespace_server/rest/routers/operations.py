@@ -7,18 +7,18 @@ says.
 
 from __future__ import annotations
 
-from namespace_server.rest.blobs import ManyBlobs, OneBlob
-from namespace_server.rest.following import Events
+from namespace_server.rest.blobs import OneBlob, fetch_blobs
+from namespace_server.rest.following import events
 from namespace_server.rest.handlers import (
-    Change,
-    ChangesRead,
     Commit,
-    MaintenanceOfTable,
     Read,
     RowsChange,
-    SchemaMetadataChange,
     TableChange,
     TableRead,
+    change,
+    change_schema_metadata,
+    maintain_table,
+    read_changes,
 )
 from namespace_server.rest.models import (
     AbortMultipartQuery,
@@ -66,7 +66,7 @@ OPERATIONS: tuple[Route, ...] = (
     post("drop_table", "/v1/table/{id}/drop", Commit(optional=True), dialects=ALL_DIALECTS),
     post("undrop_table", "/v1/table/{id}/undrop", Commit(optional=True)),
     # Ours: a table that begins with a version of another one, and refers to its files.
-    post("clone_table", "/v1/table/{id}/clone", Change(), dialects=ALL_DIALECTS),
+    post("clone_table", "/v1/table/{id}/clone", change, dialects=ALL_DIALECTS),
     # -- table versions
     # Everything is in the query; stock clients send no body, or `null`.
     post(
@@ -128,9 +128,9 @@ OPERATIONS: tuple[Route, ...] = (
     post("explain_table_query_plan", "/v1/table/{id}/explain_plan", TableRead(large=True), dialects=ALL_DIALECTS),
     post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(large=True), dialects=ALL_DIALECTS),
     # Ours: what changed between two catalog versions, as a stream of Arrow.
-    post("read_table_changes", "/v1/table/{id}/changes", ChangesRead()),
+    post("read_table_changes", "/v1/table/{id}/changes", read_changes),
     # -- values of columns of blobs: many as rows; one as bytes, of the row with an id or that a filter matches
-    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", ManyBlobs(), dialects=ALL_DIALECTS),
+    post("fetch_table_blobs", "/v1/table/{id}/fetch_blobs", fetch_blobs, dialects=ALL_DIALECTS),
     get("read_table_blob", "/v1/table/{id}/blob/{column}/{row}/bytes", OneBlob(), dialects=ALL_DIALECTS),
     get("find_table_blob", "/v1/table/{id}/blob/{column}/bytes", OneBlob(FindBlobQuery)),
     # -- indices of tables
@@ -156,9 +156,9 @@ OPERATIONS: tuple[Route, ...] = (
         dialects=ALL_DIALECTS,
     ),
     # Ours: fewer fragments with the same rows, and indices over all of them.
-    post("maintain_table", "/v1/table/{id}/maintain", MaintenanceOfTable()),
+    post("maintain_table", "/v1/table/{id}/maintain", maintain_table),
     # -- changes of metadata and columns, and going back to an earlier version
-    post("update_table_schema_metadata", "/v1/table/{id}/schema_metadata/update", SchemaMetadataChange()),
+    post("update_table_schema_metadata", "/v1/table/{id}/schema_metadata/update", change_schema_metadata),
     post(
         "update_field_metadata",
         "/v1/table/{id}/update_field_metadata",
@@ -192,17 +192,17 @@ OPERATIONS: tuple[Route, ...] = (
         dialects=ALL_DIALECTS,
     ),
     post("get_table_tag_version", "/v1/table/{id}/tags/version", Read(body=True), dialects=ALL_DIALECTS),
-    post("create_table_tag", "/v1/table/{id}/tags/create", Change(), dialects=ALL_DIALECTS),
-    post("update_table_tag", "/v1/table/{id}/tags/update", Change(), dialects=ALL_DIALECTS),
-    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change(), dialects=ALL_DIALECTS),
+    post("create_table_tag", "/v1/table/{id}/tags/create", change, dialects=ALL_DIALECTS),
+    post("update_table_tag", "/v1/table/{id}/tags/update", change, dialects=ALL_DIALECTS),
+    post("delete_table_tag", "/v1/table/{id}/tags/delete", change, dialects=ALL_DIALECTS),
     post("create_table_branch", "/v1/table/{id}/branches/create", Commit(), dialects=ALL_DIALECTS),
-    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change(), dialects=ALL_DIALECTS),
+    post("delete_table_branch", "/v1/table/{id}/branches/delete", change, dialects=ALL_DIALECTS),
     # Ours: what a branch changed, beside main; and main with that, in one commit.
     post("diff_table_branch", "/v1/table/{id}/branches/diff", TableRead(), dialects=ALL_DIALECTS),
     post("cherry_pick_table_branch", "/v1/table/{id}/branches/cherry_pick", TableChange(), dialects=ALL_DIALECTS),
     # -- transactions and batches
     post("describe_transaction", "/v1/transaction/{id}/describe", Read(body=True, optional=True)),
-    post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
+    post("alter_transaction", "/v1/transaction/{id}/alter", change),
     # -- the catalog itself: its present state, and its history
     get("describe_catalog", "/v1/catalog", Read()),
     get("describe_catalog_figures", "/v1/catalog/figures", Read()),
@@ -211,7 +211,7 @@ OPERATIONS: tuple[Route, ...] = (
     post("pin_catalog_version", "/v1/catalog/pins", Commit()),
     get("list_catalog_pins", "/v1/catalog/pins", Read()),
     post("unpin_catalog_version", "/v1/catalog/pins/delete", Commit()),
-    get("list_catalog_events", "/v1/catalog/events", Events()),
+    get("list_catalog_events", "/v1/catalog/events", events),
     post("enable_grants", "/v1/catalog/access", Commit()),
     post("change_grants", "/v1/catalog/grants", Commit()),
     get("list_grants", "/v1/catalog/grants", Read(query=GrantsQuery)),

@@ -9,8 +9,7 @@ operation for a missing table: lancedb says that the table was not found.
 from __future__ import annotations
 
 from namespace_server.access.requirements import REFUSED, REQUIREMENTS
-from namespace_server.rest.handlers import Refusal
-from namespace_server.rest.routing import ALL_DIALECTS, Route
+from namespace_server.rest.routing import ALL_DIALECTS, Route, refuse
 
 _OF_TABLES: tuple[tuple[str, str], ...] = (
     ("set_lsm_write_spec", "set_lsm_write_spec"),
@@ -33,7 +32,7 @@ _JOBS = ("list", "describe", "cancel", "pause", "resume", "query_events")
 
 
 def _refused(method: str, operation: str, path: str) -> Route:
-    return Route(operation, method, path, Refusal(), REQUIREMENTS.get(operation, REFUSED), dialects=ALL_DIALECTS)
+    return Route(operation, method, path, refuse, REQUIREMENTS.get(operation, REFUSED), dialects=ALL_DIALECTS)
 
 
 def _of_lancedb() -> tuple[Route, ...]:
