@@ -112,9 +112,7 @@ class AsyncBlobFile(_Threaded[BlobFile]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     read_range = _threaded(BlobFile.read_range)
@@ -342,9 +340,7 @@ class AsyncCatalog(_AsyncReads[Catalog]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     close = _threaded(Catalog.close)

@@ -307,8 +307,9 @@ class HttpClient:
         """
         from namespace_client.row_streams import rows_of
 
+        headers = {} if at is None else {_VERSION: str(at)}
         try:
-            response = _TWICE(self._open, method, path, body, at)
+            response = _TWICE(self._exchange, method, path, body, headers=headers, whole=False)
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
         self._require_success(response, path)
@@ -327,18 +328,6 @@ class HttpClient:
         except httpx.RequestError as error:
             raise CatalogUnreachable(f"{self.shown_url}: {type(error).__name__}: {error}") from error
         return self._result(response, path)
-
-    def _open(self, method: Method, path: str, body: Json | None, at: int | None) -> httpx.Response:
-        """Send a request; the body of a success is not read."""
-        self._require_open(method, path)
-        headers = {**trace_context(), **({} if at is None else {_VERSION: str(at)})}
-        response = self._answer(method, path, body or {}, headers)
-        if response.status_code not in _SUCCESS:
-            try:
-                response.read()
-            finally:
-                response.close()
-        return response
 
     def send(
         self,
@@ -364,15 +353,18 @@ class HttpClient:
         *,
         parameters: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        whole: bool = True,
     ) -> httpx.Response:
+        """The answer to a request. The body of a success is read if it is to be `whole`."""
         self._require_open(method, path)
         content = None if method == "GET" else (body or {})
         sent = {**trace_context(), **(headers or {})}
         response = self._answer(method, path, content, sent, parameters)
-        try:
-            response.read()
-        finally:
-            response.close()
+        if whole or response.status_code not in _SUCCESS:
+            try:
+                response.read()
+            finally:
+                response.close()
         return response
 
     def _answer(
@@ -475,13 +467,8 @@ class CatalogServer(CatalogAccess):
     """Connections to one catalog server. Thread-safe and blocking. Close it, or use it as a context manager.
 
     Args:
-        url: Address of the server.
-        headers: Headers of every request, for example for authentication.
-        timeout: Timeout of each request in seconds.
+        url, headers, timeout, ca, provider, transport: See `HttpClient`.
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
-        ca: PEM file of the authorities that may have signed the server's certificate, in place of those of the system.
-        provider: What gives the bearer token of the requests.
-        transport: What carries the requests to the server of this process, in place of a network.
 
     Attributes:
         client: The connections, for requests that `CatalogAccess` has no methods for.

@@ -19,7 +19,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import count
-from types import TracebackType
 from typing import Final, Self
 
 from namespace_client.access import CatalogAccess
@@ -74,9 +73,7 @@ class Lease:
         self.renew_after(self._every)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     @property
