@@ -47,19 +47,12 @@ class Snapshots:
     newest; then that is proved again (F6, G8).
     """
 
-    def __init__(
-        self,
-        store: ObjectStore,
-        path: str,
-        newest: NewestVersion,
-        listing_interval: float,
-        peers: Peers,
-    ) -> None:
+    def __init__(self, store: ObjectStore, path: str, listing_interval: float) -> None:
         self._store = store
         self._path = path
-        self._newest = newest
+        self._newest = NewestVersion(store, path)
         self._listing_interval = listing_interval
-        self._peers = peers
+        self.peers = Peers()
         self._incremental_refresh = IncrementalRefresh(store, path)
         self._lock = threading.Lock()
         self._current: CatalogSnapshot | None = None
@@ -336,7 +329,7 @@ class Snapshots:
         # Only what appears while this process watches: the newest version of a copied root is a flip on the original.
         if base is not None and file.transaction is not None:
             made = file.transaction.transaction_properties.get(PEER_PROPERTY, "")
-            self._peers.saw_flip(made, file.outline.table_metadata.get(IDENTITY_KEY, ""))
+            self.peers.saw_flip(made, file.outline.table_metadata.get(IDENTITY_KEY, ""))
         return snapshot
 
     def _follow(

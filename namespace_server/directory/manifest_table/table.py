@@ -23,8 +23,7 @@ from namespace_server.directory.manifest_table.flip import (
     prepare_flip,
 )
 from namespace_server.directory.manifest_table.history import CatalogHistoryEntry, CatalogStep, VersionHistory
-from namespace_server.directory.manifest_table.newest_version import SAME_SECOND, NewestVersion
-from namespace_server.directory.manifest_table.peers import Peers
+from namespace_server.directory.manifest_table.newest_version import SAME_SECOND
 from namespace_server.directory.manifest_table.snapshots import Snapshots
 from namespace_server.directory.manifest_table.store_clock import StoreClock
 from namespace_server.directory.manifest_table.unlisted_tables import check_first_flip
@@ -44,12 +43,11 @@ RECORD_LIFETIME: Final = 60.0
 at least twice that time."""
 
 
-class ManifestTable:
-    """The dataset at key `path` of `store`. Thread-safe.
+class ManifestTable(Snapshots):
+    """The dataset at key `path` of `store`: its snapshots, and the flips that change it. Thread-safe.
 
-    `now` gives nanoseconds since the epoch. `clock` compares it with the store's. For `listing_interval` see
-    `Snapshots`. The `observer` receives the steps of a commit. `peers` are the processes whose flips of batches were
-    seen; flips of batches name this one.
+    `now` gives nanoseconds since the epoch. `clock` compares it with the store's. The `observer` receives the steps of
+    a commit. `peers` are the processes whose flips of batches were seen; flips of batches name this one.
     """
 
     def __init__(
@@ -61,60 +59,19 @@ class ManifestTable:
         listing_interval: float = LISTING_INTERVAL,
         observer: Observer = SILENT,
     ) -> None:
-        self._store = store
-        self._path = path
+        super().__init__(store, path, listing_interval)
         self._now = now
         self._observer = observer
-        self._newest = NewestVersion(store, path)
-        self.peers = Peers()
         self.clock = StoreClock(store, now)
-        self._snapshots = Snapshots(store, path, self._newest, listing_interval, self.peers)
-        self._history = VersionHistory(store, self._snapshots)
-
-    @property
-    def current(self) -> CatalogSnapshot:
-        """The newest snapshot that this process knows; storage is read only if there is none yet."""
-        return self._snapshots.current
-
-    @property
-    def known(self) -> CatalogSnapshot | None:
-        """The newest snapshot that this process knows, if there is one. Never reads storage."""
-        return self._snapshots.known
+        self._history = VersionHistory(store, self)
 
     def check_changeable(self) -> None:
         """Raise `CatalogTooNew` if this release must not change the newest version that this process knows."""
         check_changeable(self.current)
 
-    def refresh(self) -> CatalogSnapshot:
-        """The newest snapshot, as storage has it now; one request when nothing changed. Errors: `Snapshots.refresh`."""
-        return self._snapshots.refresh()
-
     def refresh_for_flip(self) -> CatalogSnapshot:
         """As `refresh`; on a bucket it was proved to be the newest so lately that a flip on it is `never_taken`."""
-        return self._snapshots.refresh(SAME_SECOND / 2)
-
-    def follow(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
-        """As `refresh`, from the manifest of the version after `snapshot`, which was read already."""
-        return self._snapshots.follow(snapshot, following)
-
-    def refresh_by_listing(self) -> CatalogSnapshot:
-        """As `refresh`, by listing all versions: what it returns is proved to be the newest."""
-        return self._snapshots.refresh_by_listing()
-
-    def at(self, version: int) -> CatalogSnapshot:
-        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not kept (any more)."""
-        return self._snapshots.at(version)
-
-    def kept(self, version: int) -> CatalogSnapshot:
-        """As `at`; a version below the oldest kept one is read from its copy, if there is one (G6)."""
-        return self._snapshots.kept(version)
-
-    def steps(self, first: int, last: int) -> Iterator[tuple[CatalogSnapshot, Changes | None]]:
-        """Each version from `first` to the one before `last`, with the row changes that lead to the next one.
-
-        They are None where the next version does not state them. Raises `ReferenceNotFound` for a version that is gone.
-        """
-        return self._snapshots.steps(first, last)
+        return self.refresh(SAME_SECOND / 2)
 
     def history(self, limit: int, before: int | None = None) -> list[CatalogHistoryEntry]:
         """See `VersionHistory.newest_first`."""
@@ -145,7 +102,7 @@ class ManifestTable:
             changes,
             attempt=attempt,
             now_ns=self._now(),
-            read=self._snapshots.read_fragment,
+            read=self.read_fragment,
             table_metadata=table_metadata,
             strict=strict,
             outline=outline,
@@ -174,7 +131,7 @@ class ManifestTable:
 
         Only an occupied slot is an answer (F1). `prove` decides whether a slot that was won is a commit.
         """
-        sent_at, listed_at = elapsed_clock(), self._snapshots.nothing_above(flip.base)
+        sent_at, listed_at = elapsed_clock(), self.nothing_above(flip.base)
         try:
             with self._observer.step("flip"):
                 slot = claim_slot(self._store, flip.path, flip.manifest)
@@ -204,7 +161,7 @@ class ManifestTable:
                 return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
         outcome = FlipCommitted(flip.snapshot(claimed.won_at or 0.0)) if proved else self._trace(claimed)
         if isinstance(outcome, FlipCommitted):
-            self._snapshots.accept(outcome.snapshot)
+            self.accept(outcome.snapshot)
             if flip.has_records:
                 self.peers.flipped()
         return outcome
@@ -213,7 +170,7 @@ class ManifestTable:
         """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
         flip, won = claimed.flip, claimed.won_at is not None
         try:
-            newest = self._snapshots.refresh_by_listing()
+            newest = self.refresh_by_listing()
         except LanceCoreError as error:
             return FlipUnknown(f"{flip.path} may be written, but the newest version cannot be read: {error}")
         if (won and newest.version == flip.version) or flip.is_part_of(newest):

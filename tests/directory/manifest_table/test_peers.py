@@ -164,7 +164,7 @@ def test_flips_of_batches_alone_tell_their_process(ground: Ground) -> None:
     assert ground.catalog.snapshot().version == batch + 1
     told = []
     for version in (batch, batch + 1):
-        transaction = ground.catalog.table._snapshots.read_manifest(version).transaction
+        transaction = ground.catalog.table.read_manifest(version).transaction
         told.append(transaction.transaction_properties.get(PEER_PROPERTY))
     identity = ground.catalog.snapshot().disk.identity
     assert told == [f"{A.instance} {A.url} {SECRET.proof(A.instance, A.url, identity)}", None]
