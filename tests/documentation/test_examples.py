@@ -33,37 +33,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield running
 
 
-def _write(page: Path, directory: Path, url: str) -> Path:
-    """The blocks of a page as a script."""
-    script = directory / "page.py"
-    script.write_text("\n".join(blocks(page, "python")).replace(WRITTEN_URL, url))
-    return script
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in WITH_PYTHON if name_of(page) not in NEEDS_SPARK], ids=name_of)
-def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, server: ServerProcess) -> None:
-    script = _write(page, tmp_path, server.url)
-
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.fixture(scope="module")
-def spark_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs scripts in one JVM, which has the jar: the first page is one that asks for it."""
-    command = [sys.executable, "-m", "tests.documentation.spark_pages"]
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """Runs scripts. Its JVM has the jar: the first page about Spark is one that asks for it."""
+    command = [sys.executable, "-m", "tests.documentation.page_runner"]
     given = os.environ | {"PYTHONPATH": str(REPOSITORY), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-    with (tmp_path_factory.mktemp("spark") / "log").open("w+") as log:
+    with (tmp_path_factory.mktemp("pages") / "log").open("w+") as log:
         process = subprocess.Popen(
             command, cwd=log.name.rpartition("/")[0], env=given, stdin=PIPE, stdout=PIPE, stderr=log, text=True
         )
@@ -72,16 +47,21 @@ def spark_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subproce
 
 
 @pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.parametrize("page", [page for page in WITH_PYTHON if name_of(page) in NEEDS_SPARK], ids=name_of)
-def test_the_blocks_of_a_page_about_spark_run_one_after_another(
-    page: Path, tmp_path: Path, server: ServerProcess, spark_process: subprocess.Popen[str]
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.spark] if name_of(page) in NEEDS_SPARK else []) for page in WITH_PYTHON],
+    ids=map(name_of, WITH_PYTHON),
+)
+def test_the_blocks_of_a_page_run_one_after_another(
+    page: Path, tmp_path: Path, server: ServerProcess, runner: subprocess.Popen[str]
 ) -> None:
-    assert spark_process.stdin is not None
-    assert spark_process.stdout is not None
-    print(_write(page, tmp_path, server.url), file=spark_process.stdin, flush=True)
+    assert runner.stdin is not None
+    assert runner.stdout is not None
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks(page, "python")).replace(WRITTEN_URL, server.url))
+    print(script, file=runner.stdin, flush=True)
 
-    answer = spark_process.stdout.readline()
+    answer = runner.stdout.readline()
 
     assert answer == "\n", json.loads(answer)
 

@@ -1,7 +1,8 @@
-"""Runs scripts one after another in one process with one JVM: each path on standard input is answered by a line.
+"""Runs scripts one after another in one process: each path on standard input is answered by a line.
 
-The line is empty after a script that ended without an error, and holds its traceback as JSON otherwise. A script
-starts its own Spark session and stops it; what starts longest, the JVM, stays for the next one.
+The line is empty after a script that ended without an error, and holds its traceback as JSON otherwise. A script runs
+in its directory, and may start a Spark session and stop it; what takes longest, imports and the JVM, stays for the
+next one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import runpy
 import sys
 import traceback
+from pathlib import Path
 
 
 def main() -> None:
@@ -20,7 +22,9 @@ def main() -> None:
     for line in sys.stdin:
         failure = ""
         try:
-            runpy.run_path(line.rstrip("\n"), run_name="__main__")
+            script = Path(line.rstrip("\n"))
+            os.chdir(script.parent)
+            runpy.run_path(str(script), run_name="__main__")
         except Exception:  # noqa: BLE001 - whatever a page raises is told
             failure = json.dumps(traceback.format_exc())
         print(failure, file=answers, flush=True)
