@@ -466,8 +466,9 @@ class HttpBackend:
 class CatalogServer(CatalogAccess):
     """Connections to one catalog server. Thread-safe and blocking. Close it, or use it as a context manager.
 
+    `url`, `headers`, `timeout`, `ca`, `provider` and `transport` are those of `HttpClient`.
+
     Args:
-        url, headers, timeout, ca, provider, transport: See `HttpClient`.
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
 
     Attributes:
