@@ -24,6 +24,7 @@ from namespace_server.answer import json_bytes
 from namespace_server.attempts import Authorization
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import (
+    DEREGISTERED,
     DROPPED,
     NO_PROPERTIES,
     PURGE,
@@ -283,7 +284,11 @@ class PlanBuilder:
             for start in range(0, len(group), TABLES_PER_TOMBSTONE)
         )
         for window, chunk in chunks:
-            heads = ((table, self.work.top(table.id)) for table in chunk)
+            heads = (
+                (table, branch, self.work.top(table.id, branch))
+                for table in chunk
+                for branch in (None, *(self.work.branches(table.id) if state == DEREGISTERED else ()))
+            )
             tombstone = RecordEntry(
                 str(uuid5(NAMESPACE_OID, f"{self.batch.uuid}/tombstone/{self._tombstones}")),
                 state,
@@ -291,8 +296,8 @@ class PlanBuilder:
                 timestamp_ms=self.context.now_ms,
                 attempt=self.context.attempt,
                 participants=tuple(
-                    Participant(table.id, None, 0 if head is None else head[0], table.location, None)
-                    for table, head in heads
+                    Participant(table.id, branch, 0 if head is None else head[0], table.location, None)
+                    for table, branch, head in heads
                 ),
                 catalog_version=self.base.version,
                 properties={

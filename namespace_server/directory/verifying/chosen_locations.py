@@ -15,7 +15,7 @@ from namespace_server.directory.manifests.stored_versions import (
     stored_branches,
     stored_versions,
 )
-from namespace_server.directory.model.entries import DEREGISTERED, TableEntry, VersionEntry
+from namespace_server.directory.model.entries import DEREGISTERED, RecordEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import shown, unreadable
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import Operation, RegisterTable
@@ -50,7 +50,8 @@ class LocationChecks:
     def dataset(self, operation: RegisterTable, snapshot: CatalogSnapshot) -> Finding:
         """The versions of a dataset that may be registered: one of its own, below the root, with a main chain.
 
-        A table that was deregistered before it had a version comes back without one.
+        A table that was deregistered before it had a version comes back without one. Of a table that was in the
+        catalog what stands above its head is left to be adopted, or kept aside, as above any head (P15).
         """
         place = f"table {join(operation.id)}: location {shown(operation.location)}"
         table = TableEntry(operation.id, operation.location, operation.properties)
@@ -63,16 +64,30 @@ class LocationChecks:
         reason = self._allowed.link_refusal(operation.location, (each.location for each in tables if each is not None))
         if reason is not None:
             raise InvalidInputError(f"{place}: {reason}")
+        tombstone = snapshot.tombstone_at(operation.location)
+        known = _known_heads(operation.location, snapshot, tombstone)
         versions: list[VersionEntry] = []
         for branch in (None, *stored_branches(self._store, operation.location)):
             if branch is not None and snapshot.tombstone_at(branch_base(operation.location, branch)) is not None:
                 continue
-            for scheme, file in stored_versions(self._store, table, branch):
+            found = stored_versions(self._store, table, branch)
+            if known.get(branch) in {file.version for _, file in found}:
+                found = [(scheme, file) for scheme, file in found if file.version <= known[branch]]
+            for scheme, file in found:
                 for refused in self._allowed.refused_bases(file.outline.base_paths).values():
                     raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
                 versions.append(found_entry(table, branch, file, None, scheme))
-        tombstone = snapshot.tombstone_at(operation.location)
         deregistered = tombstone is not None and tombstone.state == DEREGISTERED
         if not deregistered and not any(entry.branch is None for entry in versions):
             raise InvalidInputError(f"{place} holds no dataset, expected one with at least one version")
         return tuple(versions)
+
+
+def _known_heads(location: str, snapshot: CatalogSnapshot, tombstone: RecordEntry | None) -> dict[str | None, int]:
+    """The heads that the chains of a table at a location have, or had when it was deregistered."""
+    table_id = snapshot.table_at(location)
+    if table_id is not None:
+        tops = {branch: snapshot.top(table_id, branch) for branch in snapshot.chains(table_id)}
+        return {branch: top[0] for branch, top in tops.items() if top is not None}
+    parties = () if tombstone is None else tombstone.participants
+    return {party.branch: party.version for party in parties if party.location == location}

@@ -89,8 +89,16 @@ class Scenario:
         self.mine: list[int] = []
         self.log: list[str] = []
         self.count = 0
+        self.was_away = False
 
     # what the catalog does
+
+    def deregister(self) -> str:
+        """Take the table out of the catalog. Returns its location."""
+        location = self.ground.location(TABLE)
+        self.ground.call("deregister_table", id=TABLE)
+        self.was_away = True
+        return location
 
     def batch(self, kind: str = "append", *, promoted: bool = True) -> None:
         """A batch of one change, whose version gets its canonical name at once or is left for later."""
@@ -330,8 +338,8 @@ class Scenario:
             missing = self.config.items() - config.items()
             assert not missing, f"config of batches is lost: {missing}\n{told}"
         self._check_indices(told)
-        check_quiet(self.ground.root)
-        check_progress(self.ground.root)
+        check_quiet(self.ground.root, was_away=self.was_away)
+        check_progress(self.ground.root, was_away=self.was_away)
 
     def _open(self, version: int | None = None) -> lance.LanceDataset:
         dataset = lance.dataset(self.uri)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import lance
@@ -14,7 +16,7 @@ from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.planning import planning_context
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_random
-from tests.directory.tables import Ground
+from tests.directory.tables import Ground, rows
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
 FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "index_names", "restore"}
@@ -51,6 +53,54 @@ def test_a_commit_on_a_quarantined_version(tmp_path: Path, kind: str, known: boo
     scenario.finish()
     if known and kind in FOLLOWING:
         assert not any(scenario.reasons.values()), scenario.reasons
+
+
+@pytest.mark.parametrize("branch", [None, "dev"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_on_a_quarantined_version_of_a_table_that_is_not_registered(
+    tmp_path: Path, kind: str, branch: str | None
+) -> None:
+    """It is judged when the table comes back, as one above any head is (P15)."""
+    scenario = Scenario(tmp_path / "root", kind, branch=branch)
+    _take_name(scenario, "append")
+    if kind == "drop_column":
+        scenario.commit("add_column")
+    location = scenario.deregister()
+    scenario.commit(kind)
+    scenario.ground.call("register_table", id=TABLE, location=location)
+    scenario.finish()
+
+
+def test_what_was_written_while_a_table_was_not_registered_is_there_when_it_is(ground: Ground) -> None:
+    """Also where its earlier versions, or all that it was, have been removed meanwhile."""
+    for number, change in enumerate((_append, _append_and_clean, _replace)):
+        table_id = ground.make_table("g", f"t{number}")
+        ground.write(table_id, rows(3, 5))
+        location = ground.location(table_id)
+        ground.call("deregister_table", id=table_id)
+        change(ground.root / location)
+        found = lance.dataset(str(ground.root / location))
+        ground.call("register_table", id=table_id, location=location)
+        assert ground.open(table_id).to_table() == found.to_table()
+        ground.write(table_id, rows(20, 21))
+        ground.catalog.sweep()
+        assert ground.open(table_id).count_rows() == found.count_rows() + 1
+
+
+def _append(place: Path) -> None:
+    for number in range(7, 9):
+        lance.write_dataset(rows(number, number + 1), str(place), mode="append")
+
+
+def _append_and_clean(place: Path) -> None:
+    _append(place)
+    lance.dataset(str(place)).cleanup_old_versions(older_than=timedelta(0))
+
+
+def _replace(place: Path) -> None:
+    shutil.rmtree(place)
+    for number in range(4):
+        lance.write_dataset(rows(number, number + 1), str(place), mode="append" if number else "create")
 
 
 @pytest.mark.parametrize(("batch", "known"), [("append", 5), ("append", 3), ("config", 1), ("config", 5)])
