@@ -111,7 +111,7 @@ class CatalogSnapshot:
 
     def location(self, table_id: ObjectId) -> str | None:
         """Where a table lies, or None where there is none; takes less than making its entry."""
-        stored = self._state.tables.get(table_id)
+        stored = self._stored(table_id)
         return None if stored is None else stored.location
 
     def table_at(self, location: str) -> ObjectId | None:
