@@ -105,7 +105,9 @@ KINDS: Final = {
     "quarantined-file": _Kind(Severity.NOTE, "a server commits it again; if it cannot, make the change again"),
     "head-lost": _Kind(
         Severity.DAMAGE,
-        "restore the manifest from a backup; if there is none, drop the table, or delete all its versions",
+        "restore the manifest from a backup; where a stock client committed above it and cleaned up "
+        "(`unmanaged-version`), deregister the table and register it again, which takes what is there; if there is "
+        "neither, drop the table, or delete all its versions",
     ),
     "version-lost": _Kind(
         Severity.WARNING,

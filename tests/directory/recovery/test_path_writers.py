@@ -6,17 +6,21 @@ import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import lance
 import pytest
+from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.lineage import lineage_break
+from namespace_server.directory.doctor import Examination
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.planning import planning_context
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_random
-from tests.directory.tables import Ground, rows
+from tests.directory.tables import Ground, as_operation, rows
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
 FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "index_names", "restore"}
@@ -85,6 +89,27 @@ def test_what_was_written_while_a_table_was_not_registered_is_there_when_it_is(g
         ground.write(table_id, rows(20, 21))
         ground.catalog.sweep()
         assert ground.open(table_id).count_rows() == found.count_rows() + 1
+
+
+def test_a_head_that_a_path_writer_cleaned_up_comes_back_by_a_registration(ground: Ground) -> None:
+    """As `doctor` says: no request came between its commits and its clean-up, so that they cannot be judged."""
+    table_id = ground.make_table("g", "t")
+    ground.write(table_id, rows(3, 5))
+    ground.catalog.sweep()
+    location = ground.location(table_id)
+    _append_and_clean(ground.root / location)
+    again = ground.again()
+    report = Examination(again.store).examine()
+    [lost] = [each for each in report.findings if each.code == "head-lost"]
+    assert "deregister the table and register it again" in lost.advice
+    with pytest.raises(LanceNamespaceError, match="damaged"):
+        again.batch(
+            as_operation(table_id, pb.Transaction(read_version=2, uuid=str(uuid4()), append=pb.Transaction.Append()))
+        )
+    again.call("deregister_table", id=table_id)
+    again.call("register_table", id=table_id, location=location)
+    again.write(table_id, rows(20, 21))
+    assert again.ids(table_id) == [*range(5), 7, 8, 20]
 
 
 def _append(place: Path) -> None:
