@@ -46,8 +46,8 @@ _SECONDS: Final = 0.1
 """Time after which a look reads no more heads."""
 _SHARE: Final = 0.02
 """Part of the time that looks may take when they are asked for all the time."""
-_AT_ONCE_SECONDS: Final = 0.25
-"""Time that they may take after a pause."""
+_FREE_SECONDS: Final = 0.25
+"""Time that looks may take at once, after a pause."""
 _MOST_BYTES: Final = 32 << 20
 """Bytes of the manifests of a look, about: the first may be larger."""
 _LASTING: Final = 600.0
@@ -143,7 +143,7 @@ class TableFigures:
         self._defaults = defaults
         self._now = now
         self._elapsed = elapsed
-        self._allowance = _AT_ONCE_SECONDS
+        self._allowance = _FREE_SECONDS
         self._ended = elapsed()
         self._lock = threading.Lock()
         self._looked: dict[ObjectId, _LookedAt] = {}
@@ -178,7 +178,7 @@ class TableFigures:
     def _has_time(self) -> bool:
         """Whether looks have taken less of the time than they may."""
         now = self._elapsed()
-        self._allowance = min(self._allowance + _SHARE * (now - self._ended), _AT_ONCE_SECONDS)
+        self._allowance = min(self._allowance + _SHARE * (now - self._ended), _FREE_SECONDS)
         self._ended = now
         return self._allowance > 0
 

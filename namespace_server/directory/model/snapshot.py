@@ -251,10 +251,9 @@ class CatalogSnapshot:
 
     def removed_versions(self, base: str) -> frozenset[str]:
         """SHA-256 of the manifests that branches had which were deleted at this root; looks at all records."""
-        found = (stored.entry for stored in self._state.records.values() if stored.state == REMOVED)
         return frozenset(
             digest
-            for record in found
+            for record in self.records(REMOVED)
             if any(party.location == base for party in record.participants)
             for digest in orjson.loads(record.results)
         )

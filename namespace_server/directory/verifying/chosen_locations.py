@@ -65,14 +65,14 @@ class LocationChecks:
         if reason is not None:
             raise InvalidInputError(f"{place}: {reason}")
         tombstone = snapshot.tombstone_at(operation.location)
-        known = _known_heads(operation.location, snapshot, tombstone)
         versions: list[VersionEntry] = []
         for branch in (None, *stored_branches(self._store, operation.location)):
             if branch is not None and snapshot.tombstone_at(branch_base(operation.location, branch)) is not None:
                 continue
             found = stored_versions(self._store, table, branch)
-            if known.get(branch) in {file.version for _, file in found}:
-                found = [(scheme, file) for scheme, file in found if file.version <= known[branch]]
+            head = _known_head(snapshot, operation.location, branch, tombstone)
+            if head is not None and any(file.version == head for _, file in found):
+                found = [(scheme, file) for scheme, file in found if file.version <= head]
             for scheme, file in found:
                 for refused in self._allowed.refused_bases(file.outline.base_paths).values():
                     raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
@@ -83,11 +83,12 @@ class LocationChecks:
         return tuple(versions)
 
 
-def _known_heads(location: str, snapshot: CatalogSnapshot, tombstone: RecordEntry | None) -> dict[str | None, int]:
-    """The heads that the chains of a table at a location have, or had when it was deregistered."""
-    table_id = snapshot.table_at(location)
-    if table_id is not None:
-        tops = {branch: snapshot.top(table_id, branch) for branch in snapshot.chains(table_id)}
-        return {branch: top[0] for branch, top in tops.items() if top is not None}
+def _known_head(
+    snapshot: CatalogSnapshot, location: str, branch: str | None, tombstone: RecordEntry | None
+) -> int | None:
+    """The head of a chain of the table at a location, or the one that it had when the table was deregistered."""
+    top = snapshot.top_at(location, branch)
+    if top is not None:
+        return top[0]
     parties = () if tombstone is None else tombstone.participants
-    return {party.branch: party.version for party in parties if party.location == location}
+    return next((party.version for party in parties if (party.location, party.branch) == (location, branch)), None)
