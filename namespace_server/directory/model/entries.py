@@ -156,7 +156,8 @@ class RecordEntry:
 
     `results` is compact JSON as orjson writes it, or empty. A `foreign` record reports a quarantined file (M6). A
     `dropped`, `purging`, `purged` or `deregistered` record is a tombstone: its participants are tables that were
-    removed, and their locations are not used again (G15). A `removing` record names a deleted branch whose files are
+    removed, and their locations are not used again (G15); of a `deregistered` one the results are the SHA-256 of the
+    head of each participant, or null (P15). A `removing` record names a deleted branch whose files are
     not all removed yet (B2), a `removed` one the versions that it had, an `expiring` one versions of tables whose rows
     a garbage collection removed (G17).
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
+import orjson
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.errors import StorageError
+from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifests.stored_versions import (
@@ -71,8 +74,8 @@ class LocationChecks:
                 continue
             found = stored_versions(self._store, table, branch)
             head = _known_head(snapshot, operation.location, branch, tombstone)
-            if head is not None and any(file.version == head for _, file in found):
-                found = [(scheme, file) for scheme, file in found if file.version <= head]
+            if head is not None and any(head.is_of(file) for _, file in found):
+                found = [(scheme, file) for scheme, file in found if file.version <= head.version]
             for scheme, file in found:
                 for refused in self._allowed.refused_bases(file.outline.base_paths).values():
                     raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
@@ -83,12 +86,29 @@ class LocationChecks:
         return tuple(versions)
 
 
+class _KnownHead(NamedTuple):
+    """The head of a chain; a tombstone of a release before does not state its SHA-256."""
+
+    version: int
+    sha256: str | None
+
+    def is_of(self, file: ManifestFile) -> bool:
+        """Whether a file is this head, not that of another table in its place."""
+        return file.version == self.version and self.sha256 in {None, file.identity.sha256}
+
+
 def _known_head(
     snapshot: CatalogSnapshot, location: str, branch: str | None, tombstone: RecordEntry | None
-) -> int | None:
+) -> _KnownHead | None:
     """The head of a chain of the table at a location, or the one that it had when the table was deregistered."""
-    top = snapshot.top_at(location, branch)
-    if top is not None:
-        return top[0]
-    parties = () if tombstone is None else tombstone.participants
-    return next((party.version for party in parties if (party.location, party.branch) == (location, branch)), None)
+    head = snapshot.head_at(location, branch)
+    if head is not None:
+        return _KnownHead(head.version, head.sha256)
+    if tombstone is None:
+        return None
+    digests = orjson.loads(tombstone.results) if tombstone.results else [None] * len(tombstone.participants)
+    parties = zip(tombstone.participants, digests, strict=True)
+    chain = location, branch
+    return next(
+        (_KnownHead(party.version, sha) for party, sha in parties if (party.location, party.branch) == chain), None
+    )

@@ -91,6 +91,22 @@ def test_what_was_written_while_a_table_was_not_registered_is_there_when_it_is(g
         assert ground.open(table_id).count_rows() == found.count_rows() + 1
 
 
+@pytest.mark.parametrize("versions", [1, 2, 4])
+def test_a_dataset_that_has_the_place_of_a_deregistered_table_is_registered_whole(
+    ground: Ground, versions: int
+) -> None:
+    """Also if it has a version of the number that the table's head had: that is another file."""
+    table_id = ground.make_table("g", "t")
+    ground.write(table_id, rows(3, 5))
+    assert ground.head(table_id) == 2
+    location = ground.location(table_id)
+    ground.call("deregister_table", id=table_id)
+    _replace(ground.root / location, versions)
+    ground.call("register_table", id=table_id, location=location)
+    assert [entry.version for entry in ground.catalog.snapshot().versions(tuple(table_id))] == [*range(1, versions + 1)]
+    assert ground.ids(table_id) == [*range(versions)]
+
+
 def test_a_head_that_a_path_writer_cleaned_up_comes_back_by_a_registration(ground: Ground) -> None:
     """As `doctor` says: no request came between its commits and its clean-up, so that they cannot be judged."""
     table_id = ground.make_table("g", "t")
@@ -122,9 +138,9 @@ def _append_and_clean(place: Path) -> None:
     lance.dataset(str(place)).cleanup_old_versions(older_than=timedelta(0))
 
 
-def _replace(place: Path) -> None:
+def _replace(place: Path, versions: int = 4) -> None:
     shutil.rmtree(place)
-    for number in range(4):
+    for number in range(versions):
         lance.write_dataset(rows(number, number + 1), str(place), mode="append" if number else "create")
 
 
