@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from lance_core.cleanup.reachability import file_name, names_used
 from lance_core.commit.concurrent_commits import ConcurrentVersion
@@ -17,18 +18,21 @@ from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
+from lance_core.transaction.dirty_reads import dirty_read, readings_to_check
 from lance_core.transaction.readings import may_have_read_number, other_meaning, read_once
 from namespace_server.directory.manifests.committed_transactions import CommittedTransactions
 from namespace_server.directory.manifests.manifest_cache import CacheKey, ManifestCache, cache_key
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion, find_files
 from namespace_server.directory.manifests.promoter import Promoter
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
-from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.entries import RecordEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
+_HELD_MS: Final = 86_400_000
+"""How long a client is taken to hold a version that went to quarantine, and to be rebased from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,36 @@ class PlanningContext:
                 return reason
         return None
 
+    def dirty_read(self, view: CatalogSnapshot, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
+        """What a version of a client has of one that is in quarantine, in words; None if it has nothing (P16).
+
+        `file` is built on `below`, the head of the chain with this root, by its content. To be called when the head is
+        known to be promoted: what a client can have read under its number and those below is in quarantine then. One
+        listing, for changes that can have anything. Raises `StorageError`.
+        """
+        readings = readings_to_check(below, file)
+        if readings is None:
+            return None
+        recent = self.now_ms - _HELD_MS
+        found = [
+            item
+            for item in self._manifests.quarantine.files()
+            if item.base == base
+            and (
+                item.version in readings.exact
+                or (item.version < readings.below and _written(view.record(item.name), recent))
+            )
+        ]
+        deleted_rows = read_once(TableFiles(self._store, base).deleted_rows)
+        for _, other in self._manifests.quarantine.read(found):
+            try:
+                reason = dirty_read(below, file, other, deleted_rows)
+            except (NotFound, CorruptFile, UnsupportedFeature) as error:
+                reason = f"what it has of version {other.version}, which is in quarantine, is not known: {error}"
+            if reason is not None:
+                return reason
+        return None
+
     def unnamed(self, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:
         """Those of the keys, of files below `base`, that none of the rows names."""
         left = {key: file_name(key.removeprefix(f"{base}/")) for key in keys}
@@ -246,3 +280,8 @@ def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: Versio
             f"clone of version {clone.ref_version} of {clone.ref_path!r}: expected the root of its parent, "
             f"{files.store.object_uri(cloned.base)}"
         )
+
+
+def _written(report: RecordEntry | None, since_ms: int) -> bool:
+    """Whether a quarantined file was reported since then; one without a report is new."""
+    return report is None or report.timestamp_ms >= since_ms

@@ -22,7 +22,7 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fragments import require_unshared
 from lance_core.transaction.heads import check_room
-from lance_core.transaction.lineage import lineage_break, misplaced_index, unseen_deletions
+from lance_core.transaction.lineage import has_fragments_of, lineage_break, misplaced_index, unseen_deletions
 from lance_core.transaction.reachable import new_fragments
 from namespace_server.directory.manifests.manifest_reader import PlannedVersion
 from namespace_server.directory.model.entries import DROPPED, TableEntry, VersionEntry
@@ -215,8 +215,11 @@ def _check_next(
     below, view = builder.context.manifest(head), builder.view(operation.id)
     chain = (operation.id, operation.branch)
     try:
-        reason = lineage_break(below, file) or unseen_deletions(
-            below, file, lambda version: builder.context.row_manifest(view, chain, version)
+        reason = (
+            lineage_break(below, file)
+            or unseen_deletions(below, file, lambda version: builder.context.row_manifest(view, chain, version))
+            or _restores_another(builder, operation, file)
+            or builder.context.dirty_read(view, head.base, file, below)
         )
     except CorruptFile as error:
         reason = str(error)
@@ -234,6 +237,17 @@ def _check_next(
         )
     _check_contents(operation, below, file)
     return below
+
+
+def _restores_another(builder: PlanBuilder, operation: CreateTableVersion, file: ManifestFile) -> str | None:
+    """Why the rows of a Restore are not those of the version that it names, in words; None if they are."""
+    if file.transaction is None or file.operation != "restore":
+        return None
+    number = file.transaction.restore.version
+    restored = builder.context.row_manifest(builder.view(operation.id), (operation.id, operation.branch), number)
+    if restored is None:
+        return f"it restores version {number}, which is not there"
+    return None if has_fragments_of(restored, file) else f"it restores another version {number} than that of the table"
 
 
 def _check_bases(operation: CreateTableVersion, staged: StagedManifest, below: ManifestFile | None) -> None:

@@ -65,7 +65,22 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     if head is not None:
         builder.require_head_promoted(head)
     prepared = _prepare(builder, index, operation, table, basis)
+    if head is not None and operation.manifest_sha256 is None:
+        _refuse_dirty_read(builder, operation, head, prepared)
     return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
+
+
+def _refuse_dirty_read(
+    builder: PlanBuilder, operation: CommitTransaction, head: VersionEntry, prepared: PreparedCommit
+) -> None:
+    """Refuse what has something of a version that was never the table's; the transaction does not say what it read."""
+    below = builder.context.manifest(head)
+    reason = builder.context.dirty_read(builder.view(operation.id), head.base, prepared.file, below)
+    if reason is not None:
+        raise InvalidInputError(
+            f"transaction {operation.transaction.uuid} on {chain_name(operation)}: {reason}; reopen the table and redo "
+            "the operation, or state manifest_sha256 of the version that was read"
+        )
 
 
 def _concurrent(

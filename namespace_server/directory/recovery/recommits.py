@@ -101,7 +101,8 @@ class Recommits:
                 self._check_read(found, row, place, snapshot)
             if transaction.HasField("restore"):
                 _check_restored(transaction.restore.version, transaction.read_version, others)
-            return CommitTransaction(place[0], place[1], transaction)
+            sha256 = None if row is None else row.sha256
+            return CommitTransaction(place[0], place[1], transaction, manifest_sha256=sha256)
         by_version = Others()
         for each in others:
             by_version.setdefault(each.version, []).append(each)
@@ -159,7 +160,7 @@ class Recommits:
             raise InvalidTransaction(f"a version or file that states its changes is gone: {error}") from error
         for key, data in restated.files:
             self._store.put(key, data, durable=True)
-        return CommitTransaction(place[0], place[1], restated.transaction)
+        return CommitTransaction(place[0], place[1], restated.transaction, manifest_sha256=head.sha256)
 
     def _may_be_read(self, found: Unmanaged, view: Unmanaged) -> bool:
         transaction = found.file.transaction

@@ -18,14 +18,16 @@ import orjson
 import pyarrow as pa
 from lance.file import LanceFileWriter
 from lance.fragment import DataFile
+from lance_namespace import LanceNamespace, ListTableVersionsResponse, TableVersion
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import StorageError
 from lance_core.format.manifest import parse_manifest_file
-from lance_core.format.naming import NamingScheme, branch_base, manifest_path
+from lance_core.format.naming import NamingScheme, branch_base, manifest_path, parse_manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
+from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Capture, Ground, as_operation, rows
 from tests.staged_fragments import stage_fragments
@@ -59,6 +61,40 @@ class PathWriter:
         return self.handle
 
 
+class ByNames(LanceNamespace):
+    """The catalog for a stock client, which looks for the newest version among the names on storage while `looks`."""
+
+    def __init__(self, inner: DirectoryNamespace, base: Path) -> None:
+        self._inner = inner
+        self._base = base
+        self.looks = False
+
+    def namespace_id(self) -> str:
+        return self._inner.namespace_id()
+
+    def describe_table(self, request: Any) -> Any:
+        return self._inner.describe_table(request)
+
+    def list_table_versions(self, request: Any) -> Any:
+        if not self.looks:
+            return self._inner.list_table_versions(request)
+        names = sorted(self._base.glob("_versions/*.manifest"))
+        found = [(parse_manifest_name(path.name), path) for path in names]
+        return ListTableVersionsResponse(
+            versions=[
+                TableVersion(version=named[0], manifest_path=str(path).lstrip("/"), manifest_size=path.stat().st_size)
+                for named, path in found
+                if named is not None
+            ]
+        )
+
+    def describe_table_version(self, request: Any) -> Any:
+        return self._inner.describe_table_version(request)
+
+    def create_table_version(self, request: Any) -> Any:
+        return self._inner.create_table_version(request)
+
+
 class Scenario:
     """A table with its writers, and what each transaction that was answered with success changes."""
 
@@ -79,8 +115,10 @@ class Scenario:
         self.uri = str(root / self.ground.location(TABLE))
         self.base = branch_base(self.ground.location(TABLE), branch)
         self.writers = [PathWriter(number, self.uri, branch) for number in range(writers)]
+        self.client = PathWriter(writers, self.uri, branch)
+        self.namespace = ByNames(self.ground.namespace, root / self.base)
         for number in range(BASE):
-            self.writers[number % writers].base.append(number)
+            (self.client if number % 3 == 2 else self.writers[number % writers]).base.append(number)
         self.first = self.ground.head(TABLE, branch)
         self.effects: dict[str, tuple[str, Effect]] = {}
         self.by_path: set[str] = set()
@@ -100,11 +138,11 @@ class Scenario:
         self.was_away = True
         return location
 
-    def batch(self, kind: str = "append", *, promoted: bool = True) -> None:
-        """A batch of one change, whose version gets its canonical name at once or is left for later."""
+    def batch(self, kind: str = "append", *, promoted: bool = True, of: int | None = None) -> None:
+        """A batch of one change, `of` a row, whose version gets its canonical name at once or is left for later."""
         self.count += 1
         key = 1000 + self.count
-        messages, effect = self._stage(kind, key)
+        messages, effect = self._stage(kind, key, of)
         forget = (lambda: None) if promoted else self.store.before(_refuse_promotion)
         try:
             self.ground.batch(*(as_operation(TABLE, message, self.branch) for message in messages))
@@ -123,7 +161,7 @@ class Scenario:
             self.config[f"batch{self.count}"] = "v"
         self.log.append(f"batch {kind} {key}{'' if promoted else ', not promoted'}")
 
-    def _stage(self, kind: str, key: int) -> tuple[list[pb.Transaction], Effect]:
+    def _stage(self, kind: str, key: int, of: int | None) -> tuple[list[pb.Transaction], Effect]:
         """The transactions of a batch, and the effect of the last one on the rows."""
         head = self.ground.head(TABLE, self.branch)
         message = pb.Transaction(read_version=head, uuid=str(uuid.uuid4()))
@@ -137,7 +175,9 @@ class Scenario:
         dataset = lance.dataset(namespace_client=capture, table_id=TABLE)
         if self.branch is not None:
             dataset = dataset.checkout_version((self.branch, None))
-        effect = self._change(dataset, kind, self.chance.choice(self.mine) if self.mine else -1)
+        if of is None:
+            of = self.chance.choice(self.mine) if self.mine else -1
+        effect = self._change(dataset, kind, of)
         files = [parse_manifest_file(Path("/", each["manifest_path"]).read_bytes()) for each in capture.captured]
         return [file.transaction for file in files if file.transaction is not None], effect
 
@@ -169,6 +209,40 @@ class Scenario:
     def sweep(self) -> None:
         self.log.append("sweep")
         self.ground.catalog.sweep()
+
+    # what a stock client of the catalog does
+
+    def client_opens(self, *, by_names: bool = True) -> None:
+        """Open the table, by the names on storage: those of other writers as well."""
+        self.namespace.looks = by_names
+        dataset = lance.dataset(namespace_client=self.namespace, table_id=TABLE)
+        self.client.handle = dataset if self.branch is None else dataset.checkout_version((self.branch, None))
+        self.namespace.looks = False
+        self.log.append(f"client opens version {self.client.handle.version}")
+
+    def client_commits(self, kind: str) -> bool:
+        """A commit through the catalog on the client's handle; whether it was answered with success."""
+        self.count += 1
+        one = self.client
+        before = one.handle.version
+        try:
+            effect = getattr(self, f"_{kind}")(one)
+        except (OSError, RuntimeError, ValueError) as error:
+            self.log.append(f"client {kind} on {before}: {str(error)[:300]}")
+            return False
+        if effect is None:
+            return False
+        row = self.ground.catalog.snapshot().version_entry(tuple(TABLE), self.branch, one.handle.version)
+        assert row is not None, f"version {one.handle.version} is that of a {kind}, and is not in the catalog"
+        file = parse_manifest_file(self._stored(one.handle.version))
+        assert file.transaction is not None
+        assert file.transaction.uuid == row.transaction_uuid
+        if _changes_nothing(file.transaction):
+            effect = _keep
+        self.effects[row.transaction_uuid] = (f"client {kind}", effect)
+        self.acknowledged.add(row.transaction_uuid)
+        self.log.append(f"client {kind} on {before}: version {one.handle.version}")
+        return True
 
     # what writers by path do
 
@@ -215,13 +289,21 @@ class Scenario:
     def _delete_base(self, one: PathWriter) -> Effect | None:
         return self._delete(one, one.base)
 
-    def _delete(self, one: PathWriter, keys: list[int]) -> Effect | None:
-        if not keys:
+    def _delete_all(self, one: PathWriter) -> Effect:
+        """All rows of the second fragment, which the transaction removes by its id."""
+        one.handle.delete(f"id >= {BASE // 2} AND id < {BASE}")
+        return lambda state: {key: name for key, name in state.items() if not BASE // 2 <= key < BASE}
+
+    def _delete_two(self, one: PathWriter) -> Effect | None:
+        return self._delete(one, one.base, 2)
+
+    def _delete(self, one: PathWriter, keys: list[int], count: int = 1) -> Effect | None:
+        gone = keys[-count:]
+        if not gone:
             return None
-        key = keys[-1]
-        one.handle.delete(f"id = {key}")
-        keys.remove(key)
-        return lambda state: {other: name for other, name in state.items() if other != key}
+        one.handle.delete(f"id IN ({', '.join(map(str, gone))})")
+        del keys[-count:]
+        return lambda state: {other: name for other, name in state.items() if other not in gone}
 
     def _update_own(self, one: PathWriter) -> Effect | None:
         return self._update(one, one.own)
@@ -229,12 +311,15 @@ class Scenario:
     def _update_base(self, one: PathWriter) -> Effect | None:
         return self._update(one, one.base)
 
-    def _update(self, one: PathWriter, keys: list[int]) -> Effect | None:
-        if not keys:
+    def _update_two(self, one: PathWriter) -> Effect | None:
+        return self._update(one, one.base, 2)
+
+    def _update(self, one: PathWriter, keys: list[int], count: int = 1) -> Effect | None:
+        changed, name = keys[-count:], f"u{self.count}"
+        if not changed:
             return None
-        key, name = keys[-1], f"u{self.count}"
-        one.handle.update({"name": f"'{name}'"}, where=f"id = {key}")
-        return lambda state: {**state, **({key: name} if key in state else {})}
+        one.handle.update({"name": f"'{name}'"}, where=f"id IN ({', '.join(map(str, changed))})")
+        return lambda state: {**state, **{key: name for key in changed if key in state}}
 
     def _upsert(self, one: PathWriter) -> Effect:
         keys = [*one.own[-1:], 100 + self.count]
@@ -300,11 +385,14 @@ class Scenario:
         return lambda state: {key: f"n{key}"}
 
     def _restore(self, one: PathWriter) -> Effect:
-        number = max(1, one.handle.version - 1)
-        old = lance.dataset(self.uri)
-        old = old.checkout_version(number if self.branch is None else (self.branch, number))
-        old.restore()
-        one.opens()
+        number = one.handle.version if one is self.client else max(1, one.handle.version - 1)
+        if one is self.client:
+            one.handle.restore()
+        else:
+            old = lance.dataset(self.uri)
+            old = old.checkout_version(number if self.branch is None else (self.branch, number))
+            old.restore()
+            one.opens()
         one.own, one.base, one.columns = [], [], []
         return lambda state, number=number: self.states[number]  # type: ignore[misc]
 
@@ -427,6 +515,12 @@ KINDS = (
 )
 
 
+OF_A_CLIENT = sorted(
+    {*KINDS, "delete_two", "update_two", "delete_all"} - {"delete_own", "update_own", "drop_column", "replace_data"}
+)
+"""What a stock client of the catalog commits that has put no rows there itself."""
+
+
 def run_random(root: Path, seed: str) -> Scenario:
     """A scenario whose steps a seed chooses, and its checks."""
     chance = random.Random(f"{seed} shape")
@@ -436,6 +530,10 @@ def run_random(root: Path, seed: str) -> Scenario:
         step = chance.random()
         if step < 0.3:
             scenario.batch(chance.choice(BATCHES), promoted=chance.random() < 0.5)
+        elif step < 0.45 and scenario.client.handle is not None and chance.random() < 0.8:
+            scenario.client_commits(chance.choice(OF_A_CLIENT))
+        elif step < 0.45:
+            scenario.client_opens(by_names=False)
         elif step < 0.8:
             kind = chance.choice(("append", *KINDS))
             scenario.commit(kind, chance.randrange(len(scenario.writers)), again=chance.random() < 0.2)

@@ -19,7 +19,7 @@ from namespace_server.directory.doctor import Examination
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.planning import planning_context
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
-from tests.directory.recovery.path_writers import KINDS, TABLE, Scenario, run_random
+from tests.directory.recovery.path_writers import BASE, KINDS, OF_A_CLIENT, TABLE, Scenario, run_random
 from tests.directory.tables import Ground, as_operation, rows
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
@@ -204,6 +204,29 @@ def test_an_index_of_a_version_whose_change_is_kept_aside(tmp_path: Path, kind: 
         assert scenario.commit("index_names")
     scenario.finish()
     assert len(scenario.reasons) == 2, scenario.reasons
+
+
+@pytest.mark.parametrize("later", [None, "append", "delete"])
+@pytest.mark.parametrize("kind", OF_A_CLIENT)
+@pytest.mark.parametrize("change", ["delete_two", "update_two"])
+def test_a_client_of_the_catalog_that_has_read_a_quarantined_version(
+    tmp_path: Path, change: str, kind: str, later: str | None
+) -> None:
+    """By the names on storage, before the repair. Nothing of that version comes into the table by what it commits.
+
+    The change of the path writer is kept aside: a batch has deleted one of its two rows.
+    """
+    scenario = Scenario(tmp_path / "root", kind)
+    scenario.batch("delete", promoted=False, of=scenario.writers[0].base[-1])
+    assert scenario.commit(change)
+    scenario.client_opens()
+    assert scenario.client.handle.version == scenario.writers[0].handle.version
+    scenario.sweep()
+    if later is not None and kind != "delete_all":  # which names a version as read that it did not read, then
+        scenario.batch(later, of=BASE // 2)
+    scenario.client_commits(kind)
+    scenario.finish()
+    assert f"path0 {change}" in scenario.reasons
 
 
 @pytest.mark.parametrize("seed", range(SCENARIOS))
