@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 from lance_namespace.errors import InvalidInputError
 
@@ -16,7 +17,7 @@ from namespace_server.directory.manifest_table import table
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
 from tests.directory.conftest import StillClock
 from tests.directory.gc.horizons import move_horizon
-from tests.directory.tables import QUIET, Ground, rows
+from tests.directory.tables import QUIET, Capture, Ground, rows
 from tests.storage.bucketlike import BucketLike
 from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.storage.latency import LatencyStore
@@ -216,6 +217,28 @@ def test_a_batch_of_client_staged_versions_adds_the_round_trip_that_verifies_the
 
     assert cost.round_trips == 4
     assert cost.by_verb["publish"] == tables
+
+
+@pytest.mark.parametrize("tables", [1, 10])
+@pytest.mark.parametrize("gone", ["id = 1", "id IN (1, 2)", "true"])
+def test_deletions_of_clients_that_may_have_those_of_others_add_a_listing_of_the_quarantine(
+    counted: Ground, tables: int, gone: str
+) -> None:
+    """Not where a fragment has one deleted row more (P16)."""
+    operations = []
+    for number in range(tables):
+        capture = Capture(counted.namespace)
+        counted.write(["g", f"t{number}"], rows(1, 4))
+        counted.catalog.sweep()
+        lance.dataset(namespace_client=capture, table_id=["g", f"t{number}"]).delete(gone)
+        operations += [{"create_table_version": each} for each in capture.captured]
+    counted.catalog.flush_record_housekeeping()
+
+    with store_of(counted).measure() as cost:
+        counted.batch(*operations)
+
+    assert cost.by_verb["list"] == (1 if gone == "id = 1" else 2)
+    assert cost.round_trips == (4 if gone == "id = 1" else 5)
 
 
 @pytest.mark.parametrize("tables", [2, 10])

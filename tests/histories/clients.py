@@ -547,6 +547,7 @@ class StockOutcome:
         "not built on version": "rejected",
         **dict.fromkeys(COLLECTED, "rejected"),
         "Too many concurrent writers": "rejected",
+        "produced a segment overlapping": "rejected",  # pylance, on an index that stock writers made by path
         "Failed to execute request": "unknown",
         "is unknown": "unknown",
     }

@@ -70,7 +70,7 @@ class PlanningContext:
         self._promoter = promoter
         self._snapshot = snapshot
         self._planned: dict[CacheKey, ManifestFile] = {}
-        self._quarantined: dict[str, list[QuarantinedFile]] = {}
+        self._quarantined: list[QuarantinedFile] | None = None
 
     def remember_manifest(self, planned: PlannedVersion) -> None:
         """Remember a manifest that is planned, for the operations and batches planned on top of it."""
@@ -137,10 +137,7 @@ class PlanningContext:
         that names other fragments by the same ids. None if it means the same all the same. Raises `StorageError`.
         """
         deleted_rows = read_once(TableFiles(self._store, base).deleted_rows)
-        if base not in self._quarantined:  # after `file` was read: what its writer can have read is there by now
-            listed = self._manifests.quarantine.files()
-            self._quarantined[base] = [item for item in listed if item.base == base]
-        meant = [each for each in self._quarantined[base] if may_have_read_number(file.transaction, each.version)]
+        meant = [each for each in self._in_quarantine(base) if may_have_read_number(file.transaction, each.version)]
         for _, view in self._manifests.quarantine.read(meant):
             try:
                 reason = other_meaning(file, below, view, deleted_rows)
@@ -153,12 +150,21 @@ class PlanningContext:
                 return reason
         return None
 
+    def _in_quarantine(self, base: str) -> list[QuarantinedFile]:
+        """The files of a chain that are in quarantine; the first call lists those of all chains.
+
+        Versions of others were read, and heads were promoted, before planning began: what the writer of a version can
+        have read under a name that is another's now is there.
+        """
+        if self._quarantined is None:
+            self._quarantined = self._manifests.quarantine.files()
+        return [item for item in self._quarantined if item.base == base]
+
     def dirty_read(self, view: CatalogSnapshot, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
         """What a version of a client has of one that is in quarantine, in words; None if it has nothing (P16).
 
-        `file` is built on `below`, the head of the chain with this root, by its content. To be called when the head is
-        known to be promoted: what a client can have read under its number and those below is in quarantine then. One
-        listing, for changes that can have anything. Raises `StorageError`.
+        `file` is built on `below`, the head of the chain with this root, by its content, and that head is promoted.
+        Changes that can have something take a listing. Raises `StorageError`.
         """
         readings = readings_to_check(below, file)
         if readings is None:
@@ -166,12 +172,9 @@ class PlanningContext:
         recent = self.now_ms - _HELD_MS
         found = [
             item
-            for item in self._manifests.quarantine.files()
-            if item.base == base
-            and (
-                item.version in readings.exact
-                or (item.version < readings.below and _written(view.record(item.name), recent))
-            )
+            for item in self._in_quarantine(base)
+            if item.version in readings.exact
+            or (item.version < readings.below and _is_since(view.record(item.name), recent))
         ]
         deleted_rows = read_once(TableFiles(self._store, base).deleted_rows)
         for _, other in self._manifests.quarantine.read(found):
@@ -282,6 +285,6 @@ def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: Versio
         )
 
 
-def _written(report: RecordEntry | None, since_ms: int) -> bool:
+def _is_since(report: RecordEntry | None, since_ms: int) -> bool:
     """Whether a quarantined file was reported since then; one without a report is new."""
     return report is None or report.timestamp_ms >= since_ms

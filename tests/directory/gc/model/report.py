@@ -17,6 +17,7 @@ from tests.directory.gc.model import (
     dating,
     expiring,
     losing,
+    merging,
     misreading,
     rebasing,
     registering,
@@ -59,6 +60,7 @@ SCENARIOS = (
     Scenario("branch made again, a crash", reusing, reusing.State()),
     Scenario("job with an intent, two collectors", registering, registering.State()),
     Scenario("handle of a quarantined version", misreading, misreading.State()),
+    Scenario("deletion over a quarantined version", merging, merging.State()),
     Scenario("tag of an expiring version, two runs, a crash", expiring, expiring.State()),
     Scenario(
         "tag by path of an expiring version, two runs, a crash",
