@@ -45,5 +45,5 @@ def audited(root: Path, namespace: Any = None, **given: Any) -> Iterator[Audited
         metrics=ServerMetrics(),
         **given,
     )
-    with serving(app) as url, httpx.Client(base_url=url, headers={"user-agent": "client/1"}) as http:
+    with serving(app) as url, httpx.Client(base_url=url, headers={"user-agent": "client/1"}, timeout=60) as http:
         yield Audited(http, catalog, root / "audit", url)

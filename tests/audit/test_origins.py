@@ -41,7 +41,7 @@ def stream() -> bytes:
 def test_every_kind_of_change_is_recorded_with_its_origin(tmp_path: Path) -> None:
     namespace = DirectoryNamespace(root=str(tmp_path), durability="none")
     app = create_app(namespace, Authenticator({}), proxies=["127.0.0.1"])
-    with serving(app) as url, httpx.Client(base_url=url, headers={"user-agent": "client/1"}) as http:
+    with serving(app) as url, httpx.Client(base_url=url, headers={"user-agent": "client/1"}, timeout=60) as http:
 
         def change(path: str, **given: Any) -> None:
             headers = {"x-request-id": path, "x-forwarded-for": "192.0.2.7"} | given.pop("headers", {})

@@ -286,7 +286,7 @@ def test_with_grants_each_check_is_told_and_grant_on_the_catalog_makes_an_audito
     eve = as_principal("eve")
     with (
         running(root, keys(ADMIN, "eve"), log_in(tmp_path / "audit")) as url,
-        httpx.Client(base_url=url, headers=as_principal(ADMIN)) as http,
+        httpx.Client(base_url=url, headers=as_principal(ADMIN), timeout=60) as http,
     ):
         assert http.post("/v1/namespace/n/create", json={}).status_code == 200
         assert http.get("/v1/catalog/audit/refused").status_code == 403
