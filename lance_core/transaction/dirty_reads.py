@@ -54,14 +54,22 @@ def readings_to_check(head: ManifestFile, proposed: ManifestFile) -> Readings | 
     return Readings(frozenset({transaction.read_version, *found_at}), transaction.read_version)
 
 
-def dirty_read(head: ManifestFile, proposed: ManifestFile, view: ManifestFile, deleted_rows: DeletedRows) -> str | None:
+def dirty_read(
+    head: ManifestFile,
+    proposed: ManifestFile,
+    view: ManifestFile,
+    namesake: ManifestFile | None,
+    deleted_rows: DeletedRows,
+) -> str | None:
     """What `proposed` has of `view`, a manifest in quarantine, and `head` has not, in words; None if it has nothing.
 
     `proposed` descends from `head` by its content (`lineage_break`). It has the deletions of `view` if each fragment
     that it changes has all of them, and others: a writer changes no fragment in which it finds no row. So a deletion
-    of exactly those rows is its writer's own; one of them and others may be. Fragments that it removes are named by id
-    alone: they may be others of `view` if it names that version as read. A new index that covers a fragment lacks the
-    rows that were deleted when it was made.
+    of exactly those rows is its writer's own; one of them and others may be. A deletion file names the version over
+    which it was made: that of `view`, unless the table has other deletions of the fragment than in `namesake`, its own
+    version of that number (None if that is gone), over which the writer was rebased. Fragments that it removes are
+    named by id alone: they may be others of `view` if it names that version as read. A new index that covers a fragment
+    lacks the rows that were deleted when it was made.
 
     Raises:
         CorruptFile, NotFound, UnsupportedFeature: Files that decide it cannot be read.
@@ -73,13 +81,18 @@ def dirty_read(head: ManifestFile, proposed: ManifestFile, view: ManifestFile, d
         return _indexed(head, transaction, view, deleted_rows)
     change, quarantined = _change(head, proposed, transaction), f"version {view.version}, which is in quarantine"
     seen = find_fragments(view.outline, change.before.keys())
-    brought = None
+    reason = None
     for number, before in sorted(change.before.items()):
         there, after = seen.get(number), change.after.get(number)
         if there is None or not is_same_fragment(before, there):
-            if there is not None and after is None and view.version == transaction.read_version:
-                return f"it removes fragment {number}, which may be that of {quarantined}, with other rows"
-            return None
+            if there is None or after is not None or view.version != transaction.read_version:
+                return None
+            reason = f"it removes fragment {number}, which may be that of {quarantined}, with other rows"
+            continue
+        if after is not None and not change.writes_columns and after.deletion_file.read_version != view.version:
+            then = {} if namesake is None else find_fragments(namesake.outline, {number})
+            if number in then and then[number].deletion_file == before.deletion_file:
+                return None
         known, unseen = deleted_rows(head.outline, before), deleted_rows(view.outline, there)
         foreign = unseen - known
         if after is not None:
@@ -87,13 +100,9 @@ def dirty_read(head: ManifestFile, proposed: ManifestFile, view: ManifestFile, d
             is_own = known != deleted == unseen | known and not change.writes_columns
             if foreign - deleted or is_own:
                 return None
-        if foreign and brought is None:
-            brought = number
-    if brought is None:
-        return None
-    return (
-        f"rows of fragment {brought} are deleted that only version {view.version}, which is in quarantine, had deleted"
-    )
+        if foreign:
+            reason = f"it deletes rows of fragment {number} that only {quarantined}, had deleted"
+    return reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +154,7 @@ def _indexed(
     for index in transaction.create_index.new_indices:
         if index.dataset_version != view.version:
             continue
-        covered = covered_fragments(index)
+        covered = frozenset(covered_fragments(index))
         fields = frozenset({*index.fields, *index.covering_fields})
         before, seen = find_fragments(head.outline, covered), find_fragments(view.outline, covered)
         for number in sorted(before.keys() & seen.keys()):

@@ -160,26 +160,28 @@ class PlanningContext:
             self._quarantined = self._manifests.quarantine.files()
         return [item for item in self._quarantined if item.base == base]
 
-    def dirty_read(self, view: CatalogSnapshot, base: str, file: ManifestFile, below: ManifestFile) -> str | None:
+    def dirty_read(self, view: CatalogSnapshot, head: VersionEntry, file: ManifestFile) -> str | None:
         """What a version of a client has of one that is in quarantine, in words; None if it has nothing (P16).
 
-        `file` is built on `below`, the head of the chain with this root, by its content, and that head is promoted.
-        Changes that can have something take a listing. Raises `StorageError`.
+        `file` is built on `head` by its content, and that is promoted. Changes that can have something take a listing.
+        Raises `StorageError`.
         """
+        below, chain = self.manifest(head), (head.table_id, head.branch)
         readings = readings_to_check(below, file)
         if readings is None:
             return None
         recent = self.now_ms - _HELD_MS
         found = [
             item
-            for item in self._in_quarantine(base)
+            for item in self._in_quarantine(head.base)
             if item.version in readings.exact
             or (item.version < readings.below and _is_since(view.record(item.name), recent))
         ]
-        deleted_rows = read_once(TableFiles(self._store, base).deleted_rows)
+        deleted_rows = read_once(TableFiles(self._store, head.base).deleted_rows)
         for _, other in self._manifests.quarantine.read(found):
             try:
-                reason = dirty_read(below, file, other, deleted_rows)
+                namesake = self.row_manifest(view, chain, other.version)
+                reason = dirty_read(below, file, other, namesake, deleted_rows)
             except (NotFound, CorruptFile, UnsupportedFeature) as error:
                 reason = f"what it has of version {other.version}, which is in quarantine, is not known: {error}"
             if reason is not None:

@@ -219,7 +219,7 @@ def _check_next(
             lineage_break(below, file)
             or unseen_deletions(below, file, lambda version: builder.context.row_manifest(view, chain, version))
             or _restores_another(builder, operation, file)
-            or builder.context.dirty_read(view, head.base, file, below)
+            or builder.context.dirty_read(view, head, file)
         )
     except CorruptFile as error:
         reason = str(error)

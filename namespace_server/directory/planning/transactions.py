@@ -74,8 +74,7 @@ def _refuse_dirty_read(
     builder: PlanBuilder, operation: CommitTransaction, head: VersionEntry, prepared: PreparedCommit
 ) -> None:
     """Refuse what has something of a version that was never the table's; the transaction does not say what it read."""
-    below = builder.context.manifest(head)
-    reason = builder.context.dirty_read(builder.view(operation.id), head.base, prepared.file, below)
+    reason = builder.context.dirty_read(builder.view(operation.id), head, prepared.file)
     if reason is not None:
         raise InvalidInputError(
             f"transaction {operation.transaction.uuid} on {chain_name(operation)}: {reason}; reopen the table and redo "

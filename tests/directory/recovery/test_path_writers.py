@@ -23,6 +23,8 @@ from tests.directory.recovery.path_writers import BASE, KINDS, OF_A_CLIENT, TABL
 from tests.directory.tables import Ground, as_operation, rows
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
+MAY_BRING = {"delete_all", "delete_two", "update_base", "add_column", "index", "index_names", "restore"}
+"""What may have deletions of the version on which it was made."""
 FOLLOWING = frozenset(KINDS) - {"add_column", "drop_column", "index", "index_names", "restore"}
 """What is committed again after the append that it was built on, beside an append of a batch, if that is known."""
 CHAINS = (
@@ -206,9 +208,13 @@ def test_an_index_of_a_version_whose_change_is_kept_aside(tmp_path: Path, kind: 
     assert len(scenario.reasons) == 2, scenario.reasons
 
 
-@pytest.mark.parametrize("later", [None, "append", "delete"])
-@pytest.mark.parametrize("kind", OF_A_CLIENT)
-@pytest.mark.parametrize("change", ["delete_two", "update_two"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(each, marks=() if each in MAY_BRING else pytest.mark.long) for each in OF_A_CLIENT]
+)
+@pytest.mark.parametrize(
+    ("change", "later"),
+    [("delete_two", None), ("delete_two", "delete"), ("update_two", None), ("update_two", "append")],
+)
 def test_a_client_of_the_catalog_that_has_read_a_quarantined_version(
     tmp_path: Path, change: str, kind: str, later: str | None
 ) -> None:
