@@ -333,6 +333,10 @@ class PlanBuilder:
         self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
         return version_result(planned.entry)
 
+    def publishes(self, entry: VersionEntry | None) -> bool:
+        """Whether it is a row whose manifest this batch publishes."""
+        return entry is not None and any(planned.entry == entry for planned in self.published)
+
     def holder(self, object_id: ObjectId) -> TableEntry | NamespaceEntry | None:
         """The table or namespace with an id, after the operations so far."""
         return self._overlay.table(object_id) or self._overlay.namespace(object_id)

@@ -87,6 +87,8 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
         _check_first(builder, operation, staged.file)
     else:
         builder.require_head_promoted(head)
+        # What it read as a version that another batch of the group makes is not in quarantine yet.
+        builder.follows |= builder.context.is_made_by_group(head, builder.base)
         if staged.refused_bases:
             _check_bases(operation, staged, builder.context.manifest(head))
         below = _check_next(builder, operation, head, staged.file)
@@ -219,7 +221,7 @@ def _check_next(
             lineage_break(below, file)
             or unseen_deletions(below, file, lambda version: builder.context.row_manifest(view, chain, version))
             or _restores_another(builder, operation, file)
-            or builder.context.dirty_read(view, head, file)
+            or (None if builder.publishes(head) else builder.context.dirty_read(view, head, file))
         )
     except CorruptFile as error:
         reason = str(error)

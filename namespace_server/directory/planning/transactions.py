@@ -65,7 +65,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     if head is not None:
         builder.require_head_promoted(head)
     prepared = _prepare(builder, index, operation, table, basis)
-    if head is not None and operation.manifest_sha256 is None:
+    if head is not None and operation.manifest_sha256 is None and not builder.publishes(read):
         _refuse_dirty_read(builder, operation, head, prepared)
     return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
 

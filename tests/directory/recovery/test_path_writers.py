@@ -10,17 +10,18 @@ from uuid import uuid4
 
 import lance
 import pytest
-from lance_namespace.errors import LanceNamespaceError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 
-from lance_core.format.manifest import ManifestFile
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from namespace_server.directory.doctor import Examination
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
 from namespace_server.directory.planning import planning_context
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.recovery.path_writers import BASE, KINDS, OF_A_CLIENT, TABLE, Scenario, run_random
-from tests.directory.tables import Ground, as_operation, rows
+from tests.directory.tables import Capture, Ground, as_operation, rows
 
 SCENARIOS = int(os.environ.get("LANCE_PATH_WRITERS_SCENARIOS", "8"))
 MAY_BRING = {"delete_all", "delete_two", "update_base", "add_column", "index", "index_names", "restore"}
@@ -233,6 +234,37 @@ def test_a_client_of_the_catalog_that_has_read_a_quarantined_version(
     scenario.client_commits(kind)
     scenario.finish()
     assert f"path0 {change}" in scenario.reasons
+
+
+def test_a_transaction_that_says_what_it_read_may_delete_the_rows_of_a_commit_that_was_kept_aside(
+    tmp_path: Path,
+) -> None:
+    """With others, in its first try: by the SHA-256 of the version, or since it read what its own batch makes."""
+    scenario = Scenario(tmp_path / "root", "aside")
+    gone = scenario.writers[0].base[-2:]
+    scenario.batch("delete", promoted=False, of=gone[1])
+    assert scenario.commit("delete_two")
+    scenario.sweep()
+    head = scenario.ground.catalog.snapshot().head(tuple(TABLE))
+    assert head is not None
+    capture = Capture(scenario.ground.namespace)
+    lance.dataset(namespace_client=capture, table_id=TABLE).delete(f"id IN ({gone[0]}, 7)")
+    [staged] = [parse_manifest_file(Path("/", each["manifest_path"]).read_bytes()) for each in capture.captured]
+    message = staged.transaction
+    assert message is not None
+    with pytest.raises(InvalidInputError, match="that only version 3, which is in quarantine, had deleted"):
+        scenario.ground.batch(as_operation(TABLE, message))
+    stated = as_operation(TABLE, message)
+    stated["commit_transaction"]["manifest_sha256"] = head.sha256
+    again = pb.Transaction.FromString(message.SerializeToString())
+    again.uuid, again.read_version = str(uuid4()), head.version + 1
+    own = encode_transaction(UpdateConfig(config=MapUpdate({"a": "b"})), read_version=head.version, uuid=str(uuid4()))
+    for operations in ([as_operation(TABLE, own), as_operation(TABLE, again)], [stated]):
+        twin = shutil.copytree(scenario.ground.root, tmp_path / "twin")
+        ground = Ground(twin)
+        ground.batch(*operations)
+        assert not {gone[0], 7} & set(ground.ids(TABLE))
+        shutil.rmtree(twin)
 
 
 @pytest.mark.parametrize("seed", range(SCENARIOS))

@@ -90,7 +90,7 @@ class Model:
     def _is_refused(self, state: State) -> bool:
         looks = "the version that the file names" if state.read == 1 else "versions below that"
         quarantined = state.copied and state.name == BATCH
-        if not quarantined or looks not in self.rules or not _THEIRS <= state.file - state.head:
+        if not quarantined or looks not in self.rules or not state.file - state.head >= _THEIRS:
             return False
         return state.file != state.head | _THEIRS or "the writer's own if there is no other row" not in self.rules
 
