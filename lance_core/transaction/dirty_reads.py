@@ -36,7 +36,7 @@ class Readings:
 def readings_to_check(head: ManifestFile, proposed: ManifestFile) -> Readings | None:
     """The versions with whose quarantined namesakes `proposed` is to be compared; None if there can be nothing of one.
 
-    By the metadata of fragments alone: deletions that grow by one row in each fragment are the writer's own.
+    By the metadata of fragments alone: deletions of one row in each, of fragments without deletions, are the writer's.
     """
     transaction = proposed.transaction
     if transaction is None or proposed.operation not in CHANGING_DELETIONS:
@@ -47,8 +47,10 @@ def readings_to_check(head: ManifestFile, proposed: ManifestFile) -> Readings | 
     change = _change(head, proposed, transaction)
     if proposed.operation == "merge":
         return Readings(frozenset({transaction.read_version})) if change.deletions else None
-    grown = (after.deletion_file.num_deleted_rows - before.deletion_file.num_deleted_rows for before, after in change)
-    if not change.removed and not change.writes_columns and all(rows == 1 for rows in grown):
+    first = (
+        not before.HasField("deletion_file") and after.deletion_file.num_deleted_rows == 1 for before, after in change
+    )
+    if not change.removed and not change.writes_columns and all(first):
         return None
     found_at = (after.deletion_file.read_version for _, after in change if after.HasField("deletion_file"))
     return Readings(frozenset({transaction.read_version, *found_at}), transaction.read_version)
@@ -69,7 +71,8 @@ def dirty_read(
     which it was made: that of `view`, unless the table has other deletions of the fragment than in `namesake`, its own
     version of that number (None if that is gone), over which the writer was rebased. Fragments that it removes are
     named by id alone: they may be others of `view` if it names that version as read. A new index that covers a fragment
-    lacks the rows that were deleted when it was made.
+    lacks the rows that were deleted when it was made. Where rows would be back that the head has deleted, the writer
+    has seen some other version than the head in any case.
 
     Raises:
         CorruptFile, NotFound, UnsupportedFeature: Files that decide it cannot be read.
@@ -80,6 +83,9 @@ def dirty_read(
     if proposed.operation == "create_index":
         return _indexed(head, transaction, view, deleted_rows)
     change, quarantined = _change(head, proposed, transaction), f"version {view.version}, which is in quarantine"
+    for old, new in change:
+        if deleted_rows(head.outline, old) - deleted_rows(proposed.outline, new):
+            return f"deleted rows of fragment {old.id} would be back, which may be there in {quarantined}"
     seen = find_fragments(view.outline, change.before.keys())
     reason = None
     for number, before in sorted(change.before.items()):

@@ -224,7 +224,7 @@ def test_a_batch_of_client_staged_versions_adds_the_round_trip_that_verifies_the
 def test_deletions_of_clients_that_may_have_those_of_others_add_a_listing_of_the_quarantine(
     counted: Ground, tables: int, gone: str
 ) -> None:
-    """Not where a fragment has one deleted row more (P16)."""
+    """Not where a fragment has its first deleted row (P16)."""
     operations = []
     for number in range(tables):
         capture = Capture(counted.namespace)

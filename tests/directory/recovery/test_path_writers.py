@@ -214,14 +214,15 @@ def test_an_index_of_a_version_whose_change_is_kept_aside(tmp_path: Path, kind: 
 )
 @pytest.mark.parametrize(
     ("change", "later"),
-    [("delete_two", None), ("delete_two", "delete"), ("update_two", None), ("update_two", "append")],
+    [("delete_two", None), ("delete_two", "delete"), ("update_two", None), ("update_two", "append"), ("config", None)],
 )
 def test_a_client_of_the_catalog_that_has_read_a_quarantined_version(
     tmp_path: Path, change: str, kind: str, later: str | None
 ) -> None:
     """By the names on storage, before the repair. Nothing of that version comes into the table by what it commits.
 
-    The change of the path writer is kept aside: a batch has deleted one of its two rows.
+    A batch has deleted one of the two rows that the path writer changes, so that its change is kept aside; where that
+    changes none, the row would be back.
     """
     scenario = Scenario(tmp_path / "root", kind)
     scenario.batch("delete", promoted=False, of=scenario.writers[0].base[-1])
@@ -233,7 +234,7 @@ def test_a_client_of_the_catalog_that_has_read_a_quarantined_version(
         scenario.batch(later, of=BASE // 2)
     scenario.client_commits(kind)
     scenario.finish()
-    assert f"path0 {change}" in scenario.reasons
+    assert change == "config" or f"path0 {change}" in scenario.reasons
 
 
 def test_a_transaction_that_says_what_it_read_may_delete_the_rows_of_a_commit_that_was_kept_aside(
