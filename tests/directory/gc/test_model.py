@@ -5,9 +5,10 @@ import pytest
 from tests.directory.gc.model import report
 
 
-def test_the_rules_suffice_and_the_note_has_the_figures_of_the_models() -> None:
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_rules_suffice_and_the_note_has_the_figures_of_the_models(long: bool) -> None:
     note = report.NOTE.read_text().splitlines()
-    assert [line for line in report.states(large=False) if line not in note] == []
+    assert [line for line in report.states(large=False, long=long) if line not in note] == []
 
 
 @pytest.mark.long
