@@ -32,7 +32,7 @@ NOTE = Path(__file__).parents[4] / "docs/design/019-proof-of-collection.md"
 
 
 class Scenario(NamedTuple):
-    """A model with its first state; a large one is searched by `make model` only, a long one by `make test-long` too."""
+    """A model and its first state; a large one is searched by `make model` only, a long one also by `make test-long`."""
 
     name: str
     model: Any
