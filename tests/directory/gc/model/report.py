@@ -32,7 +32,10 @@ NOTE = Path(__file__).parents[4] / "docs/design/019-proof-of-collection.md"
 
 
 class Scenario(NamedTuple):
-    """A model and its first state; a large one is searched by `make model` only, a long one also by `make test-long`."""
+    """A model and its first state.
+
+    A large one is searched by `make model` only, with all rules; a long one by `make test-long` too.
+    """
 
     name: str
     model: Any
