@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -200,10 +201,13 @@ def test_the_memory_of_an_expression(tmp_path: Path, route: str, body: dict[str,
 
 
 def test_the_memory_of_a_worker(tmp_path: Path) -> None:
-    rows = pa.table({"a": pa.array([b"\0" * (1 << 20)] * 3500, pa.large_binary())})
+    count, size = 3500, 1 << 20
+    offsets = np.arange(count + 1, dtype=np.int64) * size
+    zeros = map(pa.py_buffer, (offsets, np.zeros(count * size, np.uint8)))  # no memory is touched to make them
+    rows = pa.record_batch({"a": pa.Array.from_buffers(pa.large_binary(), count, [None, *zeros])})
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(rows)
+        writer.write_batch(rows)
     with served(tmp_path, RequestLimits(data=DataLimits(worker_memory=3 << 30))) as client:
         answer = client.post(INSERT, content=sink.getvalue(), headers=ARROW)
         assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
