@@ -185,7 +185,8 @@ class PlanningContext:
             except (NotFound, CorruptFile, UnsupportedFeature) as error:
                 reason = f"what it has of version {other.version}, which is in quarantine, is not known: {error}"
             if reason is not None:
-                return reason
+                hint = "; after another commit, which has another number, it can be told which one was read"
+                return reason + hint if other.version == head.version else reason
         return None
 
     def unnamed(self, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:

@@ -253,7 +253,8 @@ def test_a_transaction_that_says_what_it_read_may_delete_the_rows_of_a_commit_th
     [staged] = [parse_manifest_file(Path("/", each["manifest_path"]).read_bytes()) for each in capture.captured]
     message = staged.transaction
     assert message is not None
-    with pytest.raises(InvalidInputError, match="that only version 3, which is in quarantine, had deleted"):
+    found = "that only version 3, which is in quarantine, had deleted; after another commit, which has another number"
+    with pytest.raises(InvalidInputError, match=found):
         scenario.ground.batch(as_operation(TABLE, message))
     stated = as_operation(TABLE, message)
     stated["commit_transaction"]["manifest_sha256"] = head.sha256
@@ -266,6 +267,23 @@ def test_a_transaction_that_says_what_it_read_may_delete_the_rows_of_a_commit_th
         ground.batch(*operations)
         assert not {gone[0], 7} & set(ground.ids(TABLE))
         shutil.rmtree(twin)
+
+
+@pytest.mark.parametrize(("kind", "first"), [("index", "config"), ("delete_two", "config"), ("delete_all", "delete")])
+def test_what_is_refused_at_a_version_is_committed_at_the_next_one(tmp_path: Path, kind: str, first: str) -> None:
+    """A stock client that has read the table's version may have read the other one; a fragment goes after their row."""
+    scenario = Scenario(tmp_path / "root", kind)
+    theirs, gone = scenario.writers[0].base[-2:]
+    scenario.batch("delete", promoted=False, of=gone)
+    assert scenario.commit("delete_two")
+    scenario.sweep()
+    scenario.client.base.append(theirs)
+    for is_known in (False, True):
+        scenario.client_opens(by_names=False)
+        assert scenario.client_commits(kind) is is_known, scenario.log
+        if not is_known:
+            scenario.batch(first, of=theirs)
+    scenario.finish()
 
 
 @pytest.mark.parametrize("seed", range(SCENARIOS))
