@@ -56,7 +56,7 @@ _BRANCH_DELETED: Final = "its branch was deleted with it"
 
 
 class MustFollow(Exception):
-    """Commits of others below in the chain have to be committed again first."""
+    """Commits of others below in the chain have to be committed again first, or to be moved to quarantine."""
 
 
 class UnmanagedManifests:
@@ -281,6 +281,7 @@ class UnmanagedManifests:
             return None
         if waits and file is not None and file.operation != "append":
             raise MustFollow
+        self._require_below(item, chain, place, snapshot)
         try:
             operation = self._again(item, file, place, data, chain, snapshot)
         except InvalidTransaction as error:
@@ -292,6 +293,30 @@ class UnmanagedManifests:
         uid = str(uuid.uuid4())
         self._sent[uid] = item
         return Batch(uid, (operation,), request_hash=uid, message=f"recommit of an unmanaged commit at {item.path}")
+
+    def _require_below(
+        self,
+        item: QuarantinedFile,
+        chain: Sequence[QuarantinedFile],
+        place: tuple[ObjectId, str | None] | None,
+        snapshot: CatalogSnapshot,
+    ) -> None:
+        """Raise `MustFollow` while files that its writer has built it on are on their way to quarantine.
+
+        They are moved from the top down: what its transaction read is known when all of them are there.
+        """
+        first = item.version if item.unmanaged_from is None else item.unmanaged_from
+        missing = set(range(first, item.version)) - {each.version for each in chain}
+        if not missing or place is None:
+            return
+        standing = [found for found in list_versions(self._store, item.base) if found.version in missing]
+        for found in standing:
+            row, data = snapshot.version_entry(*place, found.version), find_contents(self._store, found.path)
+            if row is None or data is None or not is_row(row, data):
+                raise MustFollow
+        missing -= {found.version for found in standing}
+        if any(each.base == item.base and each.version in missing for each in self._quarantine.files()):
+            raise MustFollow  # moved since the files of the chain were listed
 
     def _again(
         self,

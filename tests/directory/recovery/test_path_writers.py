@@ -18,6 +18,7 @@ from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from namespace_server.directory.doctor import Examination
 from namespace_server.directory.manifests.quarantine import QuarantinedFile
+from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.planning import planning_context
 from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.recovery.path_writers import BASE, KINDS, OF_A_CLIENT, TABLE, Scenario, run_random
@@ -190,6 +191,32 @@ def test_a_change_that_pylance_rebased_over_versions_of_another_writer(tmp_path:
     assert scenario.commit("append", 0)
     assert scenario.commit(kind, 1)
     scenario.finish()
+
+
+@pytest.mark.parametrize("kind", ["update_own", "delete_own", "append"])
+@pytest.mark.parametrize("moved", [1, 2])
+def test_a_chain_is_judged_when_all_of_it_is_in_quarantine(tmp_path: Path, kind: str, moved: int) -> None:
+    """It is moved from the top down; another thread or process may look between any two moves."""
+    scenario = Scenario(tmp_path / "root", kind)
+    _take_name(scenario, "append")
+    for step in ("append", kind, kind):
+        assert scenario.commit(step)
+    other, moves, begun = scenario.ground.again(), 0, list[Batch]()
+
+    def look(verb: str, path: str) -> None:
+        nonlocal moves
+        if verb == "rename_if_absent":
+            moves += 1
+            if moves == moved + 1:
+                begun.extend(other.catalog.unmanaged_manifests.recommits())
+
+    forget = scenario.store.before(look)
+    scenario.read()
+    forget()
+    assert moves > moved
+    assert not begun
+    scenario.finish()
+    assert not any(scenario.reasons.values()), scenario.reasons
 
 
 @pytest.mark.parametrize("later", [True, False])
