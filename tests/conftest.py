@@ -54,6 +54,8 @@ SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "ma
 # The machine may be busy: how long an example takes is no failure.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
+THIRD = 3
+"""`make test` has every third case of a test of combinations; of several parameters, with each of their values."""
 PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow", ("shop", "url"): "long"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
 
@@ -89,6 +91,8 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if item.get_closest_marker("combinations") and sum(item.callspec.indices.values()) % THIRD:
+            item.add_marker("long")
         for (fixture, parameter), marker in PARAMETERS.items():
             if parameters.get(fixture) == parameter:
                 item.add_marker(marker)

@@ -74,7 +74,7 @@ def _rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "s": ["x"] * len(ids)})
 
 
-@pytest.mark.parametrize("operation", ["insert", "delete", "update"])
+@pytest.mark.parametrize("operation", ["insert", pytest.param("delete", marks=pytest.mark.long), "update"])
 def test_each_write_in_turn(losing: tuple[OnABucket, Losing], operation: str) -> None:
     running, service = losing
     table = Subject(running.client(), ["w", operation])

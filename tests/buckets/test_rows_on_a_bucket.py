@@ -38,6 +38,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> StockNamespace:
     return made
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("name", sorted(CASES.keys() - LOCAL))
 def test_a_method_does_what_it_does_on_a_local_catalog(
     on_a_bucket: OnABucket, stock: StockNamespace, name: str

@@ -61,6 +61,7 @@ REFUSED = {
 """Pairs whose second call is refused after the first."""
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     ("first", "second"), [pair for pair in itertools.product(CHANGES, CHANGES) if pair not in REFUSED]
 )

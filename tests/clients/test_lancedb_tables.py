@@ -55,6 +55,7 @@ def test_a_method_of_a_table(url: str, tmp_path: Path, name: str, pushed: tuple[
     )
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("pushed", PUSHED.values(), ids=PUSHED)
 @pytest.mark.parametrize("name", ASYNC)
 def test_a_method_of_an_asynchronous_table(

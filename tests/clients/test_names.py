@@ -60,6 +60,7 @@ def outcomes(name: str, subject: Subject) -> list[str]:
     return [repr(value).replace(subject.id[-1], "(name)") for value in found]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("pattern", NAMES)
 @pytest.mark.parametrize("method", CASES)
 def test_a_method_is_about_the_table_that_it_names(url: str, method: str, pattern: str) -> None:

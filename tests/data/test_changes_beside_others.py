@@ -56,6 +56,7 @@ def call(table: TwoTables, operation: str, body: dict[str, Any]) -> Any:
     return getattr(table.servers.namespace, operation)(request.from_dict({"id": table.id, **body}))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("ours", CHANGES)
 def test_the_outcome_is_that_of_one_after_the_other(

@@ -141,6 +141,7 @@ CLAUSES = {
 }
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("streamed", [False, True], ids=["rows", "stream"])
 @pytest.mark.parametrize("clauses", CLAUSES)
 @pytest.mark.parametrize("key", SOURCES)
