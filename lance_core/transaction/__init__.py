@@ -23,4 +23,5 @@ base_files         those that lie below base paths
 lineage            whether a manifest descends from a given head
 net_change         what a line of versions changed since the version that it began at
 readings           the meaning of a transaction, by the version that its writer read (P12)
+dirty_reads        what it has of a version that was never committed (P16)
 """

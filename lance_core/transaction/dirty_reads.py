@@ -112,7 +112,7 @@ def dirty_read(
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _Deletions:
     """The fragments of the head in which a transaction may delete rows, as they are before and after it.
 
     `removed` are those that it removes. One that `writes_columns` in place may delete nothing of its own.
@@ -132,7 +132,7 @@ class _Change:
         return ((self.before[number], after) for number, after in self.after.items())
 
 
-def _change(head: ManifestFile, proposed: ManifestFile, transaction: pb.Transaction) -> _Change:
+def _change(head: ManifestFile, proposed: ManifestFile, transaction: pb.Transaction) -> _Deletions:
     if proposed.operation == "merge":
         listed = {fragment.id for fragment in transaction.merge.fragments}
         before, after = find_fragments(head.outline, listed), find_fragments(proposed.outline, listed)
@@ -142,14 +142,14 @@ def _change(head: ManifestFile, proposed: ManifestFile, transaction: pb.Transact
             if before[number].deletion_file != after[number].deletion_file
         }
         before, after = ({number: each[number] for number in changed} for each in (before, after))
-        return _Change(before, after, frozenset(), writes_columns=True)
+        return _Deletions(before, after, frozenset(), writes_columns=True)
     operation = transaction.delete if proposed.operation == "delete" else transaction.update
     updated = frozenset(fragment.id for fragment in operation.updated_fragments)
     named = named_by(transaction)
     removed = (named.ids | named.seen.keys()) - updated
     before = find_fragments(head.outline, updated | removed)
     after = find_fragments(proposed.outline, updated & before.keys())
-    return _Change(before, after, removed & before.keys(), writes_columns=bool(updated & named.ids))
+    return _Deletions(before, after, removed & before.keys(), writes_columns=bool(updated & named.ids))
 
 
 def _indexed(

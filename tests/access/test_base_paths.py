@@ -231,14 +231,20 @@ def staged(shop: CloneGround, kind: str, manifest_too: bool) -> CreateTableVersi
     )
 
 
-@pytest.mark.parametrize(("kind", "manifest_too"), [("overwrite", True), ("overwrite", False), ("restore", False)])
-def test_a_staged_manifest_is_judged_by_all_files_that_it_names(
-    shop: CloneGround, kind: str, manifest_too: bool
-) -> None:
-    operation = staged(shop, kind, manifest_too)
+@pytest.mark.parametrize("manifest_too", [True, False])
+def test_a_staged_manifest_is_judged_by_all_files_that_it_names(shop: CloneGround, manifest_too: bool) -> None:
+    operation = staged(shop, "overwrite", manifest_too)
     assert shop.lacks(operation) == {((), READ)}
     shop.allow({READ})
     assert shop.lacks(operation) is None
+
+
+def test_a_staged_restore_has_the_files_of_the_version_that_it_restores(shop: CloneGround) -> None:
+    """Also if the caller may read what it brings (P16)."""
+    operation = staged(shop, "restore", False)
+    assert shop.lacks(operation) == {((), READ)}
+    shop.allow({READ})
+    assert "it restores another version 1 than that of the table" in str(shop.verdict(ALICE, operation))
 
 
 def test_an_earlier_version_is_restored_by_who_may_read_what_it_brings_back(shop: CloneGround) -> None:
