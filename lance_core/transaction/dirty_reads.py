@@ -16,7 +16,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import covered_fragments
 from lance_core.transaction.readings import DeletedRows, has_same_values, is_same_fragment, named_by
 
-CHANGING_DELETIONS = frozenset({"delete", "update", "merge", "create_index"})
+_CHANGING_DELETIONS = frozenset({"delete", "update", "merge", "create_index"})
 """Operations that state deleted rows, or that an index is made of those that are left."""
 
 
@@ -39,14 +39,14 @@ def readings_to_check(head: ManifestFile, proposed: ManifestFile) -> Readings | 
     By the metadata of fragments alone: deletions of one row in each, of fragments without deletions, are the writer's.
     """
     transaction = proposed.transaction
-    if transaction is None or proposed.operation not in CHANGING_DELETIONS:
+    if transaction is None or proposed.operation not in _CHANGING_DELETIONS:
         return None
     if proposed.operation == "create_index":
         versions = {index.dataset_version for index in transaction.create_index.new_indices if index.fragment_bitmap}
         return Readings(frozenset(versions)) if versions else None
     change = _change(head, proposed, transaction)
     if proposed.operation == "merge":
-        return Readings(frozenset({transaction.read_version})) if change.deletions else None
+        return Readings(frozenset({transaction.read_version})) if change.after else None
     first = (
         not before.HasField("deletion_file") and after.deletion_file.num_deleted_rows == 1 for before, after in change
     )
@@ -78,7 +78,7 @@ def dirty_read(
         CorruptFile, NotFound, UnsupportedFeature: Files that decide it cannot be read.
     """
     transaction = proposed.transaction
-    if transaction is None or proposed.operation not in CHANGING_DELETIONS:
+    if transaction is None or proposed.operation not in _CHANGING_DELETIONS:
         return None
     if proposed.operation == "create_index":
         return _indexed(head, transaction, view, deleted_rows)
@@ -122,11 +122,6 @@ class _Deletions:
     after: dict[int, pb.DataFragment]
     removed: frozenset[int]
     writes_columns: bool
-
-    @property
-    def deletions(self) -> bool:
-        """Whether there is one whose deletion file is another one."""
-        return any(before.deletion_file != after.deletion_file for before, after in self)
 
     def __iter__(self) -> Iterator[tuple[pb.DataFragment, pb.DataFragment]]:
         return ((self.before[number], after) for number, after in self.after.items())

@@ -48,7 +48,9 @@ def test_a_history_beside_a_collector_is_sound(tmp_path: Path, factory: ServerFa
     kinds += [*[SlowClient] * 3, *[LongJob] * 2]
     report = run("collected", tmp_path, factory, seconds=12, kinds=kinds, beside=collections.run_until)
     assert report.sound, report
-    assert collections.removed, collections.faults
+    more = iter(range(20))  # runs on a machine that was too busy for them
+    collections.run_until(lambda: collections.removed > 5 or next(more, None) is None)
+    assert collections.removed > 5, collections.faults
     long = [event for event in report.recorder.events if event.client.startswith("LongJob")]
     assert any(event.outcome == "committed" and event.ended - event.begun > 1.4 for event in long), report
     assert {"death", "hold"} <= set(collections.faults), collections.faults

@@ -285,11 +285,12 @@ class PlanBuilder:
         )
         for window, chunk in chunks:
             is_deregistered = state == DEREGISTERED
-            heads = [
-                (table, branch, self.work.head(table.id, branch))
+            tops = [
+                (table, branch, self.work.top(table.id, branch))
                 for table in chunk
                 for branch in (None, *(self.work.branches(table.id) if is_deregistered else ()))
             ]
+            heads = [self.work.head(table.id, branch) for table, branch, _ in tops] if is_deregistered else []
             tombstone = RecordEntry(
                 str(uuid5(NAMESPACE_OID, f"{self.batch.uuid}/tombstone/{self._tombstones}")),
                 state,
@@ -297,10 +298,10 @@ class PlanBuilder:
                 timestamp_ms=self.context.now_ms,
                 attempt=self.context.attempt,
                 participants=tuple(
-                    Participant(table.id, branch, 0 if head is None else head.version, table.location, None)
-                    for table, branch, head in heads
+                    Participant(table.id, branch, 0 if top is None else top[0], table.location, None)
+                    for table, branch, top in tops
                 ),
-                results=json_bytes([head and head.sha256 for _, _, head in heads]) if is_deregistered else b"",
+                results=json_bytes([head and head.sha256 for head in heads]) if is_deregistered else b"",
                 catalog_version=self.base.version,
                 properties={
                     **(PURGE if purge else NO_PROPERTIES),
