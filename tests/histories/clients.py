@@ -38,10 +38,14 @@ COLLECTED = ("stage again", ": nothing there")
 """In refusals of what a collection may have removed, or has (rule G2)."""
 
 
-_MOVED_AWAY = ("/_versions/", "Invalid range", "two fragments with id")
-"""In errors of a writer by path under whose hands a version was moved to quarantine."""
-_LISTED = ("/_versions/",)
-"""The same of a writer through the catalog: pylance lists versions on storage before it changes rows."""
+_LISTED = ("/_versions/", "failed to fill whole buffer")
+"""In errors of a client that had listed a version on storage which was then moved to quarantine.
+
+Another version may have its name by then. pylance reads that with the listed size, which can be larger than the file.
+Writers through the catalog list versions as well before they change rows.
+"""
+_MOVED_AWAY = (*_LISTED, "Invalid range", "two fragments with id")
+"""The same of a writer by path, which goes on with a handle on such a version."""
 
 
 class Unexpected(Exception):
