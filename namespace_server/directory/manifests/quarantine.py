@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lance_core.errors import CorruptFile
@@ -27,10 +27,21 @@ _OVERHEAD: Final = 12 << 10
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedFile:
-    """A file that was moved to quarantine. `path` is its former key; `name` is that of its record."""
+    """A file that was moved to quarantine.
+
+    Attributes:
+        name: That of its record.
+        path: Its former key.
+        version: The version that its former name says, 0 for a name that says none.
+    """
 
     name: str
     path: str
+    version: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = parse_manifest_name(self.path.rpartition("/")[2])
+        object.__setattr__(self, "version", 0 if named is None else named[0])
 
     @classmethod
     def new(cls, path: str, unmanaged_from: int | None = None) -> QuarantinedFile:
@@ -47,12 +58,6 @@ class QuarantinedFile:
     def base(self) -> str:
         """The root of its chain."""
         return self.path.rpartition("/_versions/")[0]
-
-    @property
-    def version(self) -> int:
-        """The version that its name says, 0 for a name that says none."""
-        named = parse_manifest_name(self.path.rpartition("/")[2])
-        return 0 if named is None else named[0]
 
     @property
     def unmanaged_from(self) -> int | None:

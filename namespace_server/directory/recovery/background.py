@@ -99,13 +99,14 @@ class Recovery:
         if self._is_root_removed():
             logger.warning("sweep: root %s was removed; sweeping ends until the catalog is used again", self._store.uri)
             return JobResult.OVER
-        self.sweep()
+        self.sweep(stopping.is_set)
         self._backup_note.look()
         return JobResult.FAILED if self._logged else JobResult.DONE
 
-    def sweep(self) -> None:
+    def sweep(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Take every step once: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
 
+        Once `is_stopping` says so, files in quarantine wait for the next sweep: a chain of them can take minutes.
         Raises nothing but errors of the operating system; other problems are logged, each once while it lasts.
         """
         problems: set[str] = set()
@@ -114,13 +115,13 @@ class Recovery:
         except (LanceCoreError, LanceNamespaceError) as error:
             problems.add(str(error))
         else:
-            self._take_steps(snapshot, problems)
+            self._take_steps(snapshot, problems, is_stopping)
         new, self._logged = problems - self._logged, problems
         if not self._is_root_removed():  # else the thread says so, and ends
             for problem in sorted(new):
                 logger.warning("sweep: %s", problem)
 
-    def _take_steps(self, snapshot: CatalogSnapshot, problems: set[str]) -> None:
+    def _take_steps(self, snapshot: CatalogSnapshot, problems: set[str], is_stopping: Callable[[], bool]) -> None:
         steps: Sequence[Callable[[CatalogSnapshot], None]] = (
             self._lost_version.compare,
             lambda found: self._table.clock.look(found.timestamp_ms),
@@ -129,7 +130,7 @@ class Recovery:
             self._branch_refs.complete_forming,
             self._remove_branches,
             self._expire_records,
-            self._recommit_quarantined,
+            lambda _: self._recommit_quarantined(is_stopping),
             self._flush_record_housekeeping,
             lambda _: self._committer.remove_failed_attempts(),
             lambda _: self._lost_version.compare(self._table.current),  # after the flips of these steps
@@ -209,10 +210,9 @@ class Recovery:
         self._promoter.forget_closed(snapshot)
         self._record_housekeeping.remove(find_expired(snapshot, self._retention, self._table.clock.earlier_ms()))
 
-    def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
+    def _recommit_quarantined(self, is_stopping: Callable[[], bool]) -> None:
         for _ in range(_RECOMMITS):
-            batches = self._unmanaged_manifests.recommits()
-            if not batches:
+            if is_stopping() or not (batches := self._unmanaged_manifests.recommits(is_stopping)):
                 return
             for pending in self._committer.decide(batches):
                 error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None

@@ -7,7 +7,7 @@ transaction is committed again where every version that can have been read leads
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -174,7 +174,7 @@ class Recommits:
     def _read_row(self, found: Unmanaged, row: VersionEntry) -> ManifestFile | None:
         """The manifest of the row that has the number of the version that was read; None if that was another one."""
         transaction = found.file.transaction
-        if transaction is None or not may_be_on(found.item, row):
+        if transaction is None or not may_be_on(found.item, row.version):
             return None
         file = self._load_if_there(row)
         if file is None or not may_have_read(transaction, file):
@@ -192,10 +192,10 @@ class Recommits:
         trunk, level = number, [found.item]
         while level:
             number -= 1
-            row, following = snapshot.version_entry(*place, number), dict[str, QuarantinedFile]()
+            following = dict[str, QuarantinedFile]()
             for item in level:
-                on_row = row is not None and self._is_built_on_row(item, row)
-                below = [other for other in others.get(number, ()) if self._is_built_on(item, other)]
+                on_row = may_be_on(item, number) and self._is_built_on_row(item, snapshot.version_entry(*place, number))
+                below = [other for other in others.get(number, ()) if self._is_built_on_file(item, other)]
                 if not on_row and not below:
                     raise InvalidTransaction(f"the version below version {number + 1} of its writer is not known")
                 if on_row:
@@ -207,22 +207,25 @@ class Recommits:
                 own |= names
         return Trunk(trunk, frozenset(own - {""}))
 
-    def _is_built_on_row(self, item: QuarantinedFile, row: VersionEntry) -> bool:
-        file = self._reader.quarantine.manifest(item) if may_be_on(item, row) else None
+    def _is_built_on_row(self, item: QuarantinedFile, row: VersionEntry | None) -> bool:
         try:
-            return file is not None and lineage_break(self._load(row), file) is None
+            return row is not None and self._is_built_on(item, row.sha256, lambda: self._load(row))
         except (NotFound, CorruptFile):
             return False
 
-    def _is_built_on(self, item: QuarantinedFile, other: QuarantinedFile) -> bool:
-        """Whether a file is built on another one by its content; neither ever changes."""
-        known = self._built_on.get((item.name, other.name))
+    def _is_built_on_file(self, item: QuarantinedFile, other: QuarantinedFile) -> bool:
+        return self._is_built_on(item, other.name, lambda: self._reader.quarantine.manifest(other))
+
+    def _is_built_on(self, item: QuarantinedFile, name: str, find: Callable[[], ManifestFile | None]) -> bool:
+        """Whether a file is built on another manifest by its content. What has this name never changes."""
+        key = (item.name, name)
+        known = self._built_on.get(key)
         if known is None:
-            file, below = map(self._reader.quarantine.manifest, (item, other))
+            file, below = self._reader.quarantine.manifest(item), find()
             known = file is not None and below is not None and lineage_break(below, file) is None
             if len(self._built_on) >= _REMEMBERED:
                 self._built_on.clear()
-            self._built_on[item.name, other.name] = known
+            self._built_on[key] = known
         return known
 
     def _transaction_of(self, item: QuarantinedFile) -> str:
@@ -249,10 +252,10 @@ class Recommits:
         return parse_manifest_file(self._reader.read(row), expected_version=row.version, lazily=True)
 
 
-def may_be_on(item: QuarantinedFile, row: VersionEntry) -> bool:
-    """Whether the writer of a file can have read a row's manifest under its name, as far as it is known when it did."""
+def may_be_on(item: QuarantinedFile, version: int) -> bool:
+    """Whether the writer of a file can have read a row's manifest under the name of this version, by the time then."""
     first = item.unmanaged_from
-    return first is None or row.version < first
+    return first is None or version < first
 
 
 def _check_restored(version: int, newest: int, others: Sequence[QuarantinedFile]) -> None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -52,6 +52,8 @@ _LISTING_INTERVAL = 60.0
 _LONG_LISTING = 0.05
 _REST = 20
 """After a listing of the quarantine that took long (seconds), so many times as long is waited for the next one."""
+_AT_ONCE: Final = 100
+"""The most transactions of a chain that are committed again by one flip. Those above follow with the next one."""
 _BRANCH_DELETED: Final = "its branch was deleted with it"
 
 
@@ -182,13 +184,13 @@ class UnmanagedManifests:
             if item.base in bases and item.name not in self._reported and snapshot.record(item.name) is None:
                 self._write_report(item, _BRANCH_DELETED)
 
-    def recommits(self) -> list[Batch]:
+    def recommits(self, is_stopping: Callable[[], bool] = lambda: False) -> list[Batch]:
         """Batches that commit again, with their own uuids, the transactions of quarantined files, as far as these wait.
 
         `conclude` takes the verdicts, and the next call gives those that follow: of each chain they are committed in
-        order, appends with each other and every other one alone. A file that cannot be committed again is reported
-        here; a row's own manifest is put back (G22). A file that fails is left for later. It delays only those above
-        it in its chain that are no appends.
+        order, at most 100 appends with each other and every other one alone. A file that cannot be committed again is
+        reported here; a row's own manifest is put back (G22). A file that fails is left for later. It delays only those
+        above it in its chain that are no appends. Once `is_stopping` says so, all that is left waits.
         """
         now = elapsed_clock()
         rest = _REST * self._listing_took if self._listing_took > _LONG_LISTING else 0.0
@@ -209,7 +211,7 @@ class UnmanagedManifests:
             items = list(group)
             if any(item.name not in self._compared for item in items):
                 self._watched[base] = now
-            batches += self._recommits_of(items, snapshot)
+            batches += self._recommits_of(items, snapshot, is_stopping)
             if now - self._watched.get(base, -_WATCHED) < _WATCHED:
                 self._clear_above_gap(base, snapshot)
         return batches
@@ -230,11 +232,16 @@ class UnmanagedManifests:
         except LanceCoreError as error:
             logger.warning("unmanaged versions above the head of %s were left in place: %s", base, error)
 
-    def _recommits_of(self, items: Sequence[QuarantinedFile], snapshot: CatalogSnapshot) -> list[Batch]:
+    def _recommits_of(
+        self, items: Sequence[QuarantinedFile], snapshot: CatalogSnapshot, is_stopping: Callable[[], bool]
+    ) -> list[Batch]:
         """The same of one chain."""
         batches: list[Batch] = []
         failed = False
         for item in items:
+            if len(batches) == _AT_ONCE or is_stopping():
+                self._pending = True
+                break
             try:
                 batch = self._deal_with(item, items, snapshot, waits=failed or bool(batches))
             except MustFollow:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 
 import lance
 import pytest
 
 from lance_core.errors import StorageError
+from lance_core.format.manifest import ManifestFile
 from lance_core.storage.local import LocalStore
+from lance_core.transaction.lineage import lineage_break
+from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.manifest_table.peers import LATELY, Peer
+from namespace_server.directory.model.operations import Batch
+from namespace_server.directory.recovery import recommits, unmanaged_manifests
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import FaultStore
@@ -83,6 +89,76 @@ def test_a_quarantined_file_that_cannot_be_read_keeps_no_other_one_waiting(two: 
     sweeper.catalog.flush_record_housekeeping()
     assert two.ids(PERSON) == [0, 1, 2, 10, 11]
     check_quiet(two.root)
+
+
+def chain_in_quarantine(ground: Ground, table: list[str], length: int) -> list[int]:
+    """A taken name, and stock commits built on each other from it on. The ids that the table has in the end."""
+    take_name(ground, table, 10)
+    for value in range(12, 10 + length):
+        ground.unmanaged_append(table, rows(value, value + 1))
+    return [0, 1, 2, 10, *range(11, 10 + length)]
+
+
+def test_a_long_chain_is_committed_again_in_parts(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, parts = chain_in_quarantine(two, PERSON, 14), list[int]()
+    monkeypatch.setattr(unmanaged_manifests, "_AT_ONCE", 4)
+
+    def decide(batches: Sequence[Batch]) -> list[PendingBatch]:
+        parts.append(len(batches))
+        return decided(batches)
+
+    sweeper, _ = other(two)
+    decided = sweeper.catalog.committer.decide
+    monkeypatch.setattr(sweeper.catalog.committer, "decide", decide)
+    sweeper.catalog.sweep()
+
+    assert parts == [4, 4, 4, 1]
+    assert two.ids(PERSON) == expected
+
+
+def test_the_files_of_a_long_chain_are_compared_once(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the file and with the row below, whatever stands above. Files of other releases may be on each row."""
+    chain_in_quarantine(two, PERSON, 14)
+    sweeper, _ = other(two)
+    stopped = threading.Event()
+    stopped.set()
+    sweeper.catalog.recovery.run(stopped)  # the files are moved, and wait
+    for value in range(30, 46):
+        two.batch(two.transaction(PERSON, rows(value, value + 1)))
+    for place in list((two.root / "_staging" / "foreign").iterdir()):
+        place.rename(place.with_name(place.name.partition(".")[0]))
+    compared = list[tuple[int, int]]()
+
+    def counted(head: ManifestFile, proposed: ManifestFile) -> str | None:
+        compared.append((head.version, proposed.version))
+        return lineage_break(head, proposed)
+
+    monkeypatch.setattr(recommits, "lineage_break", counted)
+    sweeper.catalog.sweep()
+
+    assert sorted(two.ids(PERSON)) == [0, 1, 2, *range(10, 24), *range(30, 46)]
+    assert len(compared) <= 4 * 13, sorted(compared)
+
+
+def test_a_sweep_ends_once_it_is_to_stop(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = chain_in_quarantine(two, PERSON, 14)
+    monkeypatch.setattr(unmanaged_manifests, "_AT_ONCE", 4)
+    stopping = threading.Event()
+
+    def decide(batches: Sequence[Batch]) -> list[PendingBatch]:
+        stopping.set()
+        return decided(batches)
+
+    sweeper, _ = other(two)
+    decided = sweeper.catalog.committer.decide
+    monkeypatch.setattr(sweeper.catalog.committer, "decide", decide)
+    sweeper.catalog.recovery.run(stopping)
+    assert two.ids(PERSON) == expected[:8]
+    sweeper.catalog.recovery.run(stopping)  # the last one
+    assert two.ids(PERSON) == expected[:8]
+
+    other(two)[0].catalog.sweep()
+    assert two.ids(PERSON) == expected
 
 
 def test_a_branch_that_cannot_be_completed_keeps_no_other_step_from_being_done(two: Ground) -> None:
