@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_a_sweep_that_fails_is_followed_by_another(tmp_path: Path, monkeypatch: 
     ground = Ground(tmp_path / "root", options=BUSY)
     failed, swept = threading.Event(), threading.Event()
 
-    def fail_once() -> None:
+    def fail_once(_is_stopping: Callable[[], bool]) -> None:
         (swept if failed.is_set() else failed).set()
         if not swept.is_set():
             raise OSError("once")
