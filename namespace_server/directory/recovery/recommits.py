@@ -217,15 +217,18 @@ class Recommits:
         return self._is_built_on(item, other.name, lambda: self._reader.quarantine.manifest(other))
 
     def _is_built_on(self, item: QuarantinedFile, name: str, find: Callable[[], ManifestFile | None]) -> bool:
-        """Whether a file is built on another manifest by its content. What has this name never changes."""
-        key = (item.name, name)
-        known = self._built_on.get(key)
+        """Whether a file is built on another manifest by its content.
+
+        What has this name never changes, so the answer is kept. A row of another writer names no hash, and "" nothing.
+        """
+        known = self._built_on.get((item.name, name))
         if known is None:
             file, below = self._reader.quarantine.manifest(item), find()
             known = file is not None and below is not None and lineage_break(below, file) is None
             if len(self._built_on) >= _REMEMBERED:
                 self._built_on.clear()
-            self._built_on[key] = known
+            if name:
+                self._built_on[item.name, name] = known
         return known
 
     def _transaction_of(self, item: QuarantinedFile) -> str:
@@ -253,7 +256,7 @@ class Recommits:
 
 
 def may_be_on(item: QuarantinedFile, version: int) -> bool:
-    """Whether the writer of a file can have read a row's manifest under the name of this version, by the time then."""
+    """Whether the writer of a file can have read a row of this version; see `unmanaged_from`."""
     first = item.unmanaged_from
     return first is None or version < first
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import lance
 import pytest
@@ -138,6 +139,25 @@ def test_the_files_of_a_long_chain_are_compared_once(two: Ground, monkeypatch: p
 
     assert sorted(two.ids(PERSON)) == [0, 1, 2, *range(10, 24), *range(30, 46)]
     assert len(compared) <= 4 * 13, sorted(compared)
+
+
+def test_rows_without_a_hash_are_not_taken_for_each_other(two: Ground) -> None:
+    """Rows of other writers have none."""
+    chain_in_quarantine(two, PERSON, 2)
+    sweeper, _ = other(two)
+    stopped = threading.Event()
+    stopped.set()
+    sweeper.catalog.recovery.run(stopped)
+    [item] = sweeper.catalog.unmanaged_manifests._quarantine.files()
+    snapshot = sweeper.catalog.snapshot()
+    first, second = (snapshot.version_entry(tuple(PERSON), None, number) for number in (1, 2))
+    assert first is not None
+    assert second is not None
+
+    kept = sweeper.catalog.unmanaged_manifests._recommits
+    for row, built in ((first, True), (second, False), (first, True)):
+        assert kept._is_built_on_row(item, row) is built
+        assert kept._is_built_on_row(item, replace(row, sha256="")) is built
 
 
 def test_a_sweep_ends_once_it_is_to_stop(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
